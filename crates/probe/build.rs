@@ -1,6 +1,8 @@
 //! Compiles the BPF programs and, for the tests and the walks from user space, the unwinder for this machine.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 use std::env;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +15,8 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
     println!("cargo:rerun-if-changed=bpf");
+
+    std::fs::write(out.join("words.h"), words()).expect("cargo's folder is writable");
 
     // The objects are kept for the test that walks them as older verifiers do.
     watch_programs(&architecture)
@@ -42,6 +46,7 @@ fn main() {
 
     cc::Build::new()
         .file("bpf/unwind_native.c")
+        .include(out)
         .warnings_into_errors(true)
         .flag("-Wall")
         .compile("scaleprof_unwind");
@@ -56,13 +61,46 @@ fn watch_programs(architecture: &str) -> libbpf_cargo::SkeletonBuilder {
     builder
 }
 
-fn arguments(architecture: &str) -> [String; 5] {
+/// The header with the words that a record of the kernel's programs holds as numbers.
+fn words() -> String {
+    let states = ThreadState::ALL.iter().take(ThreadState::IN_KERNEL);
+    let ends = UnwindStatus::ALL
+        .iter()
+        .filter(|status| **status != UnwindStatus::Unknown);
+    let mut header = format!(
+        "#define STATES {}\n#define ENDINGS {}\n",
+        states.len(),
+        ends.clone().count()
+    );
+    enumerate(&mut header, "thread_state", "STATE", states.map(|state| state.name()));
+    enumerate(&mut header, "unwind_status", "END", ends.map(|status| status.name()));
+    let wakers = WakerKind::ALL.iter().map(|kind| kind.name());
+    enumerate(
+        &mut header,
+        "waker_kind",
+        "WAKER",
+        ["unknown"].into_iter().chain(wakers),
+    );
+    header
+}
+
+/// An enum of C with these names, numbered from 0.
+fn enumerate<'a>(header: &mut String, what: &str, prefix: &str, names: impl Iterator<Item = &'a str>) {
+    let _ = writeln!(header, "enum {what} {{");
+    for (number, name) in names.enumerate() {
+        let _ = writeln!(header, "\t{prefix}_{} = {number},", name.to_uppercase());
+    }
+    header.push_str("};\n");
+}
+
+fn arguments(architecture: &str) -> [String; 6] {
     // <asm/types.h> lies in a folder of the target's own; clang for BPF does not look there by itself. The second is that of Debian's
     // packages for cross-building (linux-libc-dev-arm64-cross).
     let triplet = format!("{architecture}-linux-gnu");
     [
         format!("-I/usr/include/{triplet}"),
         format!("-I/usr/{triplet}/include"),
+        format!("-I{}", env::var("OUT_DIR").expect("cargo sets OUT_DIR")),
         "-Wall".to_owned(),
         "-Werror".to_owned(),
         // Instructions that Linux 5.1 and newer know, whatever clang there is.

@@ -1,6 +1,7 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
 import type { LongRun } from "./longRun.ts";
+import type { MeasurementOutcome, ThreadState } from "./vocabulary.ts";
 import type { Waits } from "./waitData.ts";
 
 export interface Estimate { value: number; low: number | null; high: number | null }
@@ -22,10 +23,7 @@ export interface IronLaw {
 }
 
 /** Seconds in each state of a thread; null where it could not be told from another. */
-export interface StateSeconds {
-  cpu: number | null; spin: number | null; runq: number | null; lock: number | null;
-  io: number | null; net: number | null; sleep: number | null; other: number | null;
-}
+export type StateSeconds = Record<ThreadState, number | null>;
 
 export interface Background { name: string; threads: number | null; seconds_per_second: StateSeconds }
 
@@ -43,7 +41,7 @@ export interface Ledger {
   observed_waits_share: number | null;
 }
 
-export interface CallPath { state: string; path: string[]; seconds_per_txn: Estimate; samples: number }
+export interface CallPath { state: ThreadState; path: string[]; seconds_per_txn: Estimate; samples: number }
 
 export interface Lock {
   name: string | null;
@@ -165,8 +163,8 @@ export interface Watch {
 export interface Missing { figure: string; reason: string }
 
 /** The scaling profile: see docs/summary.md. */
-export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Record<string, Estimate>; residual: number }
-export interface LostPath { state: string; path: string[]; lost_threads: Estimate[]; shape: string | null }
+export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Partial<Record<ThreadState, Estimate>>; residual: number }
+export interface LostPath { state: ThreadState; path: string[]; lost_threads: Estimate[]; shape: string | null }
 export interface SaturatedPath { path: string[]; active_threads: number[]; cap: number }
 export interface ScalingProfile { base_connections: number; rungs: LostThreads[]; paths: LostPath[]; saturated: SaturatedPath[] }
 
@@ -240,7 +238,7 @@ export interface Measurement {
   repeat: number;
   offered_rate: number | null;
   connect_seconds: number;
-  outcome: string;
+  outcome: MeasurementOutcome;
   client_lag_p99_us: number | null;
   client_threads: number;
   client_resident_bytes: number | null;

@@ -2,6 +2,7 @@
 
 import type { Estimate, Manifest, Missing } from "./data.ts";
 import { number } from "./format.ts";
+import type { ThreadState } from "./vocabulary.ts";
 
 /** A figure of both runs; null where it was not measured. */
 export interface Both { a: number | null; b: number | null }
@@ -11,7 +12,7 @@ export interface Difference { what: string; a: string | null; b: string | null; 
 
 export interface SettingChange { name: string; a: string | null; b: string | null }
 
-export interface StateChange { state: string; seconds_per_txn: Both; change: Estimate }
+export interface StateChange { state: ThreadState; seconds_per_txn: Both; change: Estimate }
 
 /** What of the change of a rung is told, seconds per transaction. */
 export interface Unexplained { total: number; uniform: number; listed: number; not_listed: Estimate }
@@ -42,7 +43,7 @@ export type Course = "new" | "gone" | "scales_worse" | "scales_better" | "slower
 /** A call path that costs a transaction something else than before. */
 export interface PathChange {
   connections: number;
-  state: string;
+  state: ThreadState | "cpu and spin";
   path: string[];
   course: Course;
   seconds_per_txn: Both;

@@ -1,11 +1,11 @@
 /** The small controls of a flame graph, and what its colours mean. */
 
 import { h, s } from "./element.ts";
-import { states as stateNames } from "./ledger.ts";
+import { threadStateLabels, type ThreadState } from "./vocabulary.ts";
 
 /** What a state of a thread is called. */
 export function stateName(state: string): string {
-  return stateNames.find(([one]) => one === state)?.[1] ?? state;
+  return threadStateLabels[state as ThreadState] ?? state;
 }
 
 /** Whether threads in that state use a CPU. */

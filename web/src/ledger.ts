@@ -1,17 +1,15 @@
 /** Where the connections' time goes: the thread ledger of every rung. */
 
 import { folded } from "./chart.ts";
-import type { Background, Ledger, Report, Rung, StateSeconds } from "./data.ts";
+import type { Background, Ledger, Report, Rung } from "./data.ts";
 import { h, s, section } from "./element.ts";
 import { count, isKnown, number, percent, signedPercent, unknown } from "./format.ts";
 import { heaviest } from "./paths.ts";
 import { table, type Cell, type Column } from "./table.ts";
+import { threadStateLabels, threadStates, type ThreadState } from "./vocabulary.ts";
 
 /** The states in the order in which they are stacked, with their names for people. */
-export const states: [keyof StateSeconds, string][] = [
-  ["cpu", "on a CPU"], ["spin", "spinning"], ["runq", "waiting for a CPU"], ["lock", "waiting for a lock"],
-  ["io", "waiting for a disk"], ["net", "waiting for the client"], ["sleep", "asleep"], ["other", "blocked otherwise"],
-];
+export const states = threadStates.map((state): [ThreadState, string] => [state, threadStateLabels[state]]);
 
 /** A residual beyond this is not to be relied on. */
 const tolerance = 0.02;

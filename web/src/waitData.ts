@@ -1,6 +1,7 @@
 /** Who waits for whom, as crates/report/src/html/waits.rs writes it. All figures are mean numbers of threads. */
 
 import type { Estimate } from "./data.ts";
+import type { ThreadState, WakerKind } from "./vocabulary.ts";
 
 export interface Rest { count: number; threads: number }
 
@@ -22,8 +23,8 @@ export type Known = [number, number, number];
 
 export interface Waiter { place: Place; on_cpu: boolean; threads: Estimate; samples: number }
 export interface WaitsFor extends LockName { lock: number | null; share: number }
-export interface Holder { place: Place | null; state: string | null; threads: number; samples: number; waits_for: WaitsFor[] }
-export interface Waker { kind: string; place: Place | null; threads: number; samples: number }
+export interface Holder { place: Place | null; state: ThreadState | null; threads: number; samples: number; waits_for: WaitsFor[] }
+export interface Waker { kind: WakerKind; place: Place | null; threads: number; samples: number }
 
 export interface WaitedLock extends LockName {
   waiting: Estimate;

@@ -4,19 +4,20 @@ use crate::call_paths::PathId;
 use crate::grouped::Grouped;
 use crate::sampled::SampledPaths;
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ThreadState;
 
 /// The thread-seconds of a rung's samples by state and call path.
 pub(crate) struct ByPath<'a> {
     pub samples: &'a SampledPaths<'a>,
-    /// Place of the state and path, in this order.
-    pub pathways: Vec<(usize, PathId)>,
+    /// State and path, in this order.
+    pub pathways: Vec<(ThreadState, PathId)>,
     /// The samples of each of them.
     pub rows: Grouped,
 }
 
 /// A path of those that take most time.
-pub(crate) struct Heavy<'a> {
-    pub state: &'a str,
+pub(crate) struct Heavy {
+    pub state: ThreadState,
     pub path: PathId,
     pub seconds_per_txn: Estimate,
     pub samples: u64,
@@ -25,10 +26,10 @@ pub(crate) struct Heavy<'a> {
 impl<'a> ByPath<'a> {
     pub(crate) fn of(samples: &'a SampledPaths<'a>) -> ByPath<'a> {
         let pairs = samples.sampled.pairs().iter().zip(samples.paths_of_pairs());
-        let keys: Vec<(usize, PathId)> = pairs.map(|(pair, path)| (pair.state, *path)).collect();
+        let keys: Vec<(ThreadState, PathId)> = pairs.map(|(pair, path)| (pair.state, *path)).collect();
         let mut order: Vec<u32> = (0..keys.len() as u32).collect();
         order.sort_unstable_by_key(|pair| keys[*pair as usize]);
-        let mut pathways: Vec<(usize, PathId)> = Vec::new();
+        let mut pathways: Vec<(ThreadState, PathId)> = Vec::new();
         let mut pathway_of = vec![0_u32; keys.len()];
         for pair in order {
             let key = keys[pair as usize];
@@ -50,17 +51,17 @@ impl<'a> ByPath<'a> {
     }
 
     /// The `most` heaviest of the paths whose state is wanted.
-    pub(crate) fn heaviest(&self, most: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Heavy<'a>> {
+    pub(crate) fn heaviest(&self, most: usize, is_wanted: impl Fn(ThreadState) -> bool) -> Vec<Heavy> {
         let sampled = &self.samples.sampled;
         // Among equals the state comes first that was seen first.
-        let mut seen: Vec<usize> = Vec::new();
+        let mut seen: Vec<ThreadState> = Vec::new();
         for pair in sampled.pairs() {
             if !seen.contains(&pair.state) {
                 seen.push(pair.state);
             }
         }
-        let turn = |state: usize| seen.iter().position(|seen| *seen == state);
-        let wanted = (0..self.pathways.len()).filter(|place| is_wanted(sampled.state_name(self.pathways[*place].0)));
+        let turn = |state: ThreadState| seen.iter().position(|seen| *seen == state);
+        let wanted = (0..self.pathways.len()).filter(|place| is_wanted(self.pathways[*place].0));
         let mut order: Vec<(usize, f64)> = wanted
             .map(|place| {
                 let sum = self.rows.get(place).iter().fold(0.0, |sum, (_, seconds)| sum + seconds);
@@ -83,7 +84,7 @@ impl<'a> ByPath<'a> {
             let rows = self.rows.get(place);
             let (state, path) = self.pathways[place];
             Some(Heavy {
-                state: sampled.state_name(state),
+                state,
                 path,
                 seconds_per_txn: sampled.per_transaction(rows.iter().copied())?,
                 samples: rows.len() as u64,

@@ -3,6 +3,7 @@
 use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
 use scaleprof_profile::{MOST_NAMED_FRAMES, function_name};
+use scaleprof_vocabulary::SymbolSource;
 use std::collections::{HashMap, HashSet};
 
 /// What stands for a frame that the bundle lacks.
@@ -281,7 +282,7 @@ impl<'a> CallPaths<'a> {
 
 /// Whether nothing but its address tells the function from others: none has a name, or only its bounds are known.
 fn is_named_by_address(frame: &FrameRow) -> bool {
-    frame.function.is_none() || &*frame.symbol_source == "eh_frame"
+    frame.function.is_none() || frame.symbol_source == SymbolSource::FrameBounds
 }
 
 #[cfg(test)]
@@ -298,7 +299,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "symtab".into(),
+            symbol_source: SymbolSource::Symtab,
         }
     }
 
@@ -360,7 +361,7 @@ mod tests {
     fn places_that_only_an_address_names_are_merged_where_the_build_differs() {
         let of_build = |number: i64, module: &str, build: &str| FrameRow {
             build_id: Some(build.into()),
-            symbol_source: "eh_frame".into(),
+            symbol_source: SymbolSource::FrameBounds,
             ..frame(number, module, Some(&format!("{module}!fun_{number}")))
         };
         let bundle = |frames: [FrameRow; 2]| Bundle {

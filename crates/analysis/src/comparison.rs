@@ -34,8 +34,8 @@ mod unrest;
 
 pub use one_run::{OneRun, OneRung};
 pub use outcome::{
-    CodeKindChange, Comparison, ConditionEffect, Course, Difference, Pair, PathChange, RungChange, SettingChange,
-    StateChange, Unexplained,
+    CodeKindChange, Comparison, ConditionEffect, Course, Difference, Pair, PathAccount, PathChange, RungChange,
+    SettingChange, StateChange, Unexplained,
 };
 pub use refusal::Refusal;
 

@@ -4,9 +4,9 @@
 //! The figures are of whole measurements, the warm-up included, as the probe counts them. A figure
 //! that was not measured has its reason.
 
-use crate::ledger::CONNECTION;
 use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow, WATCH};
+use scaleprof_vocabulary::{Role, SymbolSource, UnwindStatus};
 use std::collections::BTreeMap;
 
 /// The figures of one rung.
@@ -147,21 +147,30 @@ impl Counted {
     }
 
     fn add(&mut self, block: &SampleBlock, names: &Names<'_>) {
-        let is_on_cpu = |state: &String| matches!(state.as_str(), "cpu" | "spin");
-        let on_cpu: Vec<bool> = block.states().values().iter().map(is_on_cpu).collect();
-        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
-        let complete = block.endings().values().iter().map(|ending| ending == "complete");
-        let complete: Vec<bool> = complete.collect();
-        let walked: Vec<bool> = block
-            .endings()
+        let states = block.states().values().iter();
+        let on_cpu: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
+        let serves: Vec<bool> = block
+            .roles()
             .values()
             .iter()
-            .map(|ending| ending != "unknown")
+            .map(|role| *role == Role::Connection)
+            .collect();
+        let complete = block
+            .unwind_statuses()
+            .values()
+            .iter()
+            .map(|status| *status == UnwindStatus::Complete);
+        let complete: Vec<bool> = complete.collect();
+        let walked: Vec<bool> = block
+            .unwind_statuses()
+            .values()
+            .iter()
+            .map(|status| *status != UnwindStatus::Unknown)
             .collect();
         let stacks = block.stacks().values().iter();
         let named: Vec<bool> = stacks.map(|stack| names.is_named(*stack)).collect();
         let codes = block.states().codes().iter().zip(block.roles().codes());
-        let codes = codes.zip(block.endings().codes()).zip(block.stacks().codes());
+        let codes = codes.zip(block.unwind_statuses().codes()).zip(block.stacks().codes());
         for ((((state, role), ending), stack), weight) in codes.zip(block.weights_ns()) {
             let is_on_cpu = on_cpu[*state as usize];
             self.all += 1;
@@ -227,7 +236,7 @@ impl<'a> Names<'a> {
 
     fn is_named(&self, stack: i64) -> bool {
         let frame = self.innermost.get(&stack).and_then(|frame| self.frames.get(frame));
-        frame.is_some_and(|frame| frame.function.is_some() && &*frame.symbol_source != "eh_frame")
+        frame.is_some_and(|frame| frame.function.is_some() && frame.symbol_source != SymbolSource::FrameBounds)
     }
 }
 
@@ -235,18 +244,22 @@ impl<'a> Names<'a> {
 mod tests {
     use super::*;
     use scaleprof_bundle::{CounterRow, SampleRow, Samples, StateRow, UtcMicros};
+    use scaleprof_vocabulary::ThreadState;
 
-    fn sample(role: &str, state: &str, stack: i64, weight_ns: f64) -> SampleRow {
+    fn sample(role: Role, state: ThreadState, stack: i64, weight_ns: f64) -> SampleRow {
         SampleRow {
             measurement: 0,
             second: 0,
             time_us: UtcMicros(0),
             thread: 1,
-            role: role.to_owned().into(),
+            role,
             cpu: 0,
-            state: state.to_owned().into(),
+            state,
             stack,
-            unwind_status: if stack == 9 { "no_rule" } else { "complete" }.into(),
+            unwind_status: match stack {
+                9 => UnwindStatus::NoRule,
+                _ => UnwindStatus::Complete,
+            },
             weight_ns,
             lock: None,
             waker_kind: None,
@@ -268,7 +281,7 @@ mod tests {
 
     /// Stack n ends in frame n: 1 has a name, 2 has none, 3 has only bounds.
     fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
-        let frame = |frame, function: Option<&str>, symbol_source: &str| FrameRow {
+        let frame = |frame, function: Option<&str>, symbol_source: SymbolSource| FrameRow {
             frame,
             module: "mysqld".into(),
             build_id: None,
@@ -277,7 +290,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: symbol_source.into(),
+            symbol_source,
         };
         let stacks = (1..4).map(|stack| StackRow {
             stack,
@@ -286,9 +299,9 @@ mod tests {
             depth: 0,
         });
         let frames = [
-            frame(1, Some("work"), "symtab"),
-            frame(2, None, "none"),
-            frame(3, Some("mysqld!fun_3"), "eh_frame"),
+            frame(1, Some("work"), SymbolSource::Symtab),
+            frame(2, None, SymbolSource::Nothing),
+            frame(3, Some("mysqld!fun_3"), SymbolSource::FrameBounds),
         ];
         (stacks.collect(), frames.into())
     }
@@ -309,12 +322,12 @@ mod tests {
     #[test]
     fn figures_are_sums_over_the_measurements_and_shares_of_time() {
         let samples = [
-            sample(CONNECTION, "cpu", 1, 6e6),
-            sample(CONNECTION, "spin", 2, 1e6),
-            sample(CONNECTION, "cpu", 3, 3e6),
+            sample(Role::Connection, ThreadState::Cpu, 1, 6e6),
+            sample(Role::Connection, ThreadState::Spin, 2, 1e6),
+            sample(Role::Connection, ThreadState::Cpu, 3, 3e6),
             // Waits and other threads have no part in the share without a name.
-            sample(CONNECTION, "lock", 2, 9e9),
-            sample("background", "cpu", 9, 9e9),
+            sample(Role::Connection, ThreadState::Lock, 2, 9e9),
+            sample(Role::Background, ThreadState::Cpu, 9, 9e9),
         ];
         let counters = [
             counter(None, "probe.lost_to_full_ring", 3.0),
@@ -322,7 +335,20 @@ mod tests {
             counter(None, "probe.cpu_nanoseconds", 4e8),
             counter(Some(0), "probe.watched_seconds", 2.0),
         ];
-        let found = figures(&[StateRow::default()], &samples, &counters);
+        let found = figures(
+            &[StateRow {
+                measurement: 0,
+                second: None,
+                role: Role::Connection,
+                thread: None,
+                name: None,
+                state: ThreadState::Cpu,
+                nanoseconds: 0,
+                lifetime_ns: None,
+            }],
+            &samples,
+            &counters,
+        );
         assert_eq!(found["samples_on_cpu"], Ok(4.0));
         assert_eq!(found["samples_waiting"], Ok(1.0));
         assert_eq!(found["lost_to_full_ring"], Ok(3.0));

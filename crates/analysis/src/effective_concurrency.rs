@@ -6,6 +6,7 @@
 use crate::load_threads::reason;
 use crate::pacing::Pacing;
 use scaleprof_bundle::{Ledger, LoadThreads, RungSummary};
+use scaleprof_vocabulary::ThreadState;
 
 /// A rung is one of N connections while so large a part of them is at work, or handled by the generator's CPUs.
 const ENOUGH: f64 = 0.9;
@@ -17,7 +18,7 @@ pub(crate) fn effective_concurrency(connections: u32, pacing: Pacing, ledger: Op
         return None;
     }
     let ledger = ledger?;
-    let waiting_share = ledger.seconds_per_txn.net? / ledger.connections_over_throughput?;
+    let waiting_share = ledger.seconds_per_txn[ThreadState::Net]? / ledger.connections_over_throughput?;
     Some(f64::from(connections) * (1.0 - waiting_share)).filter(|value| value.is_finite())
 }
 
@@ -63,14 +64,10 @@ fn said_of(too_few: &[(u32, f64)], load_threads: Option<&LoadThreads>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::StateSeconds;
 
     fn waits_for_client(net: f64, all: f64) -> Ledger {
         Ledger {
-            seconds_per_txn: StateSeconds {
-                net: Some(net),
-                ..StateSeconds::default()
-            },
+            seconds_per_txn: [(ThreadState::Net, Some(net))].into_iter().collect(),
             connections_over_throughput: Some(all),
             residual: None,
             states_residual: None,

@@ -9,6 +9,7 @@ mod stacks;
 mod thread_lines;
 
 pub use choice::{Compared, choose};
+use scaleprof_vocabulary::{Role, ThreadState};
 
 use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use crate::pacing::Pacing;
@@ -18,7 +19,7 @@ use crate::sampled::Sampled;
 use crate::watch;
 use rung_samples::RungSamples;
 use scaleprof_bundle::{Bundle, in_parallel};
-use scaleprof_profile::{About, Amount, CostProfile, Role, ThreadState, Timeline};
+use scaleprof_profile::{About, Amount, CostProfile, Timeline};
 use std::collections::BTreeMap;
 use thread_lines::ThreadLines;
 
@@ -74,9 +75,9 @@ pub fn share_of_others(bundle: &Bundle, wanted: &Wanted) -> f64 {
     let (mut all, mut others) = (0.0, 0.0);
     for block in bundle.samples.blocks() {
         let (states, roles) = (block.states(), block.roles());
-        let is_wanted = |state: &String| wanted.states.iter().any(|wanted| wanted.name() == state);
+        let is_wanted = |state: &ThreadState| wanted.states.contains(state);
         let counts: Vec<bool> = states.values().iter().map(is_wanted).collect();
-        let is_served = |role: &String| wanted.roles.iter().any(|wanted| wanted.name() == role);
+        let is_served = |role: &Role| wanted.roles.contains(role);
         let serves: Vec<bool> = roles.values().iter().map(is_served).collect();
         for ((state, role), weight) in states.codes().iter().zip(roles.codes()).zip(block.weights_ns()) {
             if counts[*state as usize] && weight.is_finite() {

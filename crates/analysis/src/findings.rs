@@ -48,6 +48,7 @@ use kind::Kind;
 use knowledge::{Knowledge, Place};
 use row_locks::RowLocks;
 use scaleprof_bundle::{Estimate, Explained, Finding, Manifest, Remedy, RungSummary, SettingRow, ShareOf};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeMap, HashMap};
 pub(crate) use uniform_slowdown::{uniform_slowdown, uniform_slowdown_of};
 
@@ -80,7 +81,7 @@ impl Profiled<'_> {
     /// CPU seconds of a transaction on the threads that serve the load, spinning included.
     fn cpu(&self) -> Option<f64> {
         let states = self.summary.ledger.as_ref()?.seconds_per_txn;
-        let seconds = states.cpu? + states.spin.unwrap_or(0.0);
+        let seconds = states[ThreadState::Cpu]? + states[ThreadState::Spin].unwrap_or(0.0);
         (seconds > 0.0).then_some(seconds)
     }
 

@@ -9,7 +9,6 @@
 mod tree;
 
 use crate::call_paths::{CallPaths, PathId};
-use crate::ledger::CONNECTION;
 use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use crate::pacing::Pacing;
 use crate::per::Per;
@@ -17,11 +16,10 @@ use crate::rung;
 use crate::sampled::Sampled;
 use crate::watch;
 use scaleprof_bundle::{Bundle, MeasurementRow, SampleBlock, in_parallel};
+use scaleprof_vocabulary::{Role, ThreadState};
 use serde::Serialize;
 use tree::Order;
 
-/// The states that samples have; [`Sample::state`] is a place in this list.
-pub const STATES: [&str; 8] = crate::states::STATES;
 /// Length of a heat map's cell: 50 to a second, FlameScope's default.
 pub const CELL_MICROSECONDS: i64 = 20_000;
 const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;
@@ -102,8 +100,8 @@ pub struct Measurement {
 /// A thread at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Place of its state in [`STATES`].
-    pub state: usize,
+    /// What it did.
+    pub state: ThreadState,
     /// Place of its call path in [`Flame::nodes`].
     pub node: u32,
     /// When, in [`CELL_MICROSECONDS`] since the measurement began. A wait stands where it began.
@@ -244,11 +242,10 @@ impl Raw {
     /// Adds the time per transaction of every path, to that of the other rungs.
     fn weigh(&self, own_time: &mut [f64]) {
         let all: f64 = self.rung.counted.iter().map(|second| second.amount).sum();
-        let net = STATES.iter().position(|state| *state == "net");
         for (measurement, paths) in self.rung.measurements.iter().zip(&self.paths) {
             for (sample, path) in measurement.samples.iter().zip(paths) {
                 // Idle threads, which the graph leaves out at first, would decide the order else.
-                let weight = if Some(sample.state) == net || all <= 0.0 {
+                let weight = if sample.state == ThreadState::Net || all <= 0.0 {
                     0.0
                 } else {
                     sample.thread_seconds / all
@@ -282,16 +279,14 @@ fn add_block(
     samples: &mut Vec<Sample>,
     paths: &mut Vec<PathId>,
 ) {
-    let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
-    let states: Vec<Option<(usize, f64)>> = block
-        .states()
+    let serves: Vec<bool> = block
+        .roles()
         .values()
         .iter()
-        .map(|name| {
-            let state = STATES.iter().position(|state| state == name)?;
-            Some((state, sampled.scale(name)))
-        })
+        .map(|role| *role == Role::Connection)
         .collect();
+    let states = block.states().values().iter();
+    let states: Vec<(ThreadState, f64)> = states.map(|state| (*state, sampled.scale(*state))).collect();
     let mut known: Vec<Option<PathId>> = vec![None; block.stacks().values().len()];
     let codes = block
         .roles()
@@ -304,9 +299,10 @@ fn add_block(
         .zip(block.weights_ns());
     for (((((role, state), second), stack), time), weight) in codes {
         let of_the_load = serves[*role as usize] && weight.is_finite() && *weight >= 0.0;
-        let Some((state, scale)) = states[*state as usize].filter(|_| of_the_load) else {
+        if !of_the_load {
             continue;
-        };
+        }
+        let (state, scale) = states[*state as usize];
         let second = i64::from(block.seconds().values()[*second as usize]);
         if !(0..MOST_SECONDS).contains(&second) {
             continue;

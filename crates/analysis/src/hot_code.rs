@@ -28,8 +28,8 @@ pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
     let call_paths = CallPaths::of(bundle);
     let mut by_stack: NumberMap<i64, u64> = NumberMap::default();
     for block in bundle.samples.blocks() {
-        let runs = |state: &String| matches!(state.as_str(), "cpu" | "spin");
-        let runs: Vec<bool> = block.states().values().iter().map(runs).collect();
+        let states = block.states().values().iter();
+        let runs: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
         let mut counts = vec![0_u64; block.stacks().values().len()];
         for (state, stack) in block.states().codes().iter().zip(block.stacks().codes()) {
             counts[*stack as usize] += u64::from(runs[*state as usize]);
@@ -83,6 +83,7 @@ mod tests {
     use crate::instruction_costs::tests::bundle;
     use crate::made_up_sample::sample;
     use scaleprof_bundle::Samples;
+    use scaleprof_vocabulary::ThreadState;
 
     #[test]
     fn functions_are_ranked_by_their_samples_and_the_rare_left_out() {
@@ -90,13 +91,13 @@ mod tests {
         bundle.samples = Samples::default();
         // 8: another instruction of `walk`; 6: in the kernel from `read`; 7: a stack that was lost; 2: `caller`.
         for (stack, state, count) in [
-            (4, "cpu", 30),
-            (8, "spin", 50),
-            (6, "cpu", 9),
-            (7, "cpu", 9),
-            (2, "cpu", 1),
-            (1, "cpu", 1),
-            (1, "lock", 99),
+            (4, ThreadState::Cpu, 30),
+            (8, ThreadState::Spin, 50),
+            (6, ThreadState::Cpu, 9),
+            (7, ThreadState::Cpu, 9),
+            (2, ThreadState::Cpu, 1),
+            (1, ThreadState::Cpu, 1),
+            (1, ThreadState::Lock, 99),
         ] {
             bundle.samples.extend((0..count).map(|_| sample(5, state, stack, 1.0)));
         }

@@ -1,10 +1,10 @@
 //! The functions in which the connections' threads spend their CPU time at one rung, wherever they are called from.
 
 use crate::call_paths::CallPaths;
-use crate::ledger::CONNECTION;
 use crate::measured_rungs::measured_rungs;
 use crate::path_costs::Pathway;
 use scaleprof_bundle::{Bundle, Estimate, FrameRow, NumberMap};
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A function, with the time spent in its own code.
@@ -55,10 +55,20 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
         }
         found
     };
-    let on_cpu = by_function(&mut at.costs.pathways("cpu").chain(at.costs.pathways("spin")));
-    let spinning = by_function(&mut at.costs.pathways("spin"));
+    let on_cpu = by_function(
+        &mut at
+            .costs
+            .pathways(ThreadState::Cpu)
+            .chain(at.costs.pathways(ThreadState::Spin)),
+    );
+    let spinning = by_function(&mut at.costs.pathways(ThreadState::Spin));
     let earlier = earlier.map(|rung| {
-        let found = by_function(&mut rung.costs.pathways("cpu").chain(rung.costs.pathways("spin")));
+        let found = by_function(
+            &mut rung
+                .costs
+                .pathways(ThreadState::Cpu)
+                .chain(rung.costs.pathways(ThreadState::Spin)),
+        );
         (rung, found)
     });
     let seconds = |pathways: &[Pathway]| -> f64 { pathways.iter().map(|pathway| at.costs.seconds(*pathway)).sum() };
@@ -110,9 +120,14 @@ fn places(
     let mut weights: BTreeMap<(String, i64), f64> = BTreeMap::new();
     let blocks = bundle.samples.blocks().iter();
     for block in blocks.filter(|block| measurements.contains(&block.measurement())) {
-        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
-        let runs = |state: &String| ["cpu", "spin"].contains(&state.as_str());
-        let runs: Vec<bool> = block.states().values().iter().map(runs).collect();
+        let serves: Vec<bool> = block
+            .roles()
+            .values()
+            .iter()
+            .map(|role| *role == Role::Connection)
+            .collect();
+        let states = block.states().values().iter();
+        let runs: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
         // By stack: the sum that its samples go to, where they go to one.
         let mut keys: Vec<(String, i64)> = Vec::new();
         let mut numbers: HashMap<(String, i64), usize> = HashMap::new();

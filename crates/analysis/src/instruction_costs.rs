@@ -10,7 +10,7 @@ use crate::call_paths::CallPaths;
 use crate::grouped::Grouped;
 use crate::sampled::{Row, Sampled};
 use scaleprof_bundle::{Estimate, FrameRow, NumberMap};
-use scaleprof_profile::NAME_ALONE;
+use scaleprof_vocabulary::{SymbolSource, ThreadState};
 use std::collections::HashMap;
 
 /// A place in a file of machine code, the same in every process, rung and run of that file.
@@ -111,11 +111,10 @@ impl InstructionCosts {
             .pairs()
             .iter()
             .map(|pair| {
-                let spins = match sampled.state_name(pair.state) {
-                    "cpu" => false,
-                    "spin" => true,
-                    _ => return OnCpu::No,
-                };
+                if !pair.state.is_on_cpu() {
+                    return OnCpu::No;
+                }
+                let spins = pair.state == ThreadState::Spin;
                 let Some(stands) = Standing::of(call_paths.frames_outwards(pair.stack)) else {
                     return OnCpu::Somewhere;
                 };
@@ -263,7 +262,7 @@ impl<'a> Standing<'a> {
 
     /// Whether it was imported from what names functions and no addresses.
     fn has_name_alone(&self) -> bool {
-        &*self.frame.symbol_source == NAME_ALONE
+        self.frame.symbol_source == SymbolSource::NameAlone
     }
 
     fn address(&self) -> CodeAddress {

@@ -5,12 +5,10 @@ use crate::measured_seconds::MeasuredSeconds;
 use crate::numbers::percent;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Total, Window};
-use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleBlock, StateRow, StateSeconds};
+use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleBlock, StateRow};
+use scaleprof_vocabulary::{PerState, Role, ThreadState, UnwindStatus};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The role of threads that serve the load's connections.
-pub(crate) const CONNECTION: &str = "connection";
-pub(crate) const BACKGROUND: &str = "background";
 /// Residuals beyond this are warned about.
 pub(crate) const TOLERANCE: f64 = 0.02;
 
@@ -47,11 +45,11 @@ pub fn ledger(
     watched: &Watched<'_>,
     runs_once: bool,
 ) -> Found {
-    let of_role = |role: &'static str| {
+    let of_role = |role: Role| {
         let rows = watched.states.iter().copied();
         rows.filter(move |row| row.role == role && row.thread.is_none())
     };
-    let Some(mut time) = ThreadTime::of(windows, of_role(CONNECTION)) else {
+    let Some(mut time) = ThreadTime::of(windows, of_role(Role::Connection)) else {
         return Found {
             missing: vec![Missing {
                 figure: "ledger".into(),
@@ -63,7 +61,7 @@ pub fn ledger(
     };
     let mut missing = Vec::new();
     split_off_spin(&mut time.states, windows, watched);
-    if time.states.spin.is_none() {
+    if time.states[ThreadState::Spin].is_none() {
         missing.push(Missing {
             figure: "ledger.seconds_per_txn.spin".into(),
             reason: why_no_spin(&watched.counters).into(),
@@ -138,8 +136,8 @@ fn knows_loops(counters: &[&CounterRow]) -> bool {
 
 /// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it. Unknown
 /// where no sample spins and no loops are known in which one could.
-pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watched: &Watched<'_>) {
-    if states.spin.is_some() {
+pub(crate) fn split_off_spin(states: &mut PerState<Option<f64>>, windows: &[Window], watched: &Watched<'_>) {
+    if states[ThreadState::Spin].is_some() {
         return;
     }
     let looked = knows_loops(&watched.counters);
@@ -147,27 +145,30 @@ pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watc
     let (mut working, mut spinning) = (0.0, 0.0);
     for block in &watched.samples {
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
-        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
+        let serves: Vec<bool> = block
+            .roles()
+            .values()
+            .iter()
+            .map(|role| *role == Role::Connection)
+            .collect();
         let states = block.states();
-        let of_state = |named: &str| states.values().iter().map(|name| name == named).collect();
-        let (works, spins): (Vec<bool>, Vec<bool>) = (of_state("cpu"), of_state("spin"));
         let seconds = block.seconds().codes().iter();
         let rows = seconds.zip(block.roles().codes()).zip(states.codes());
         for (((second, role), state), weight) in rows.zip(block.weights_ns()) {
             if !is_measured[*second as usize] || !serves[*role as usize] || !weight.is_finite() {
                 continue;
             }
-            if works[*state as usize] {
-                working += weight;
-            } else if spins[*state as usize] {
-                spinning += weight;
+            match states.values()[*state as usize] {
+                ThreadState::Cpu => working += weight,
+                ThreadState::Spin => spinning += weight,
+                _ => {}
             }
         }
     }
-    if let Some(cpu) = states.cpu.filter(|_| spinning > 0.0 || (looked && working > 0.0)) {
+    if let Some(cpu) = states[ThreadState::Cpu].filter(|_| spinning > 0.0 || (looked && working > 0.0)) {
         let share = spinning / (working + spinning);
-        states.spin = Some(cpu * share);
-        states.cpu = Some(cpu * (1.0 - share));
+        states[ThreadState::Spin] = Some(cpu * share);
+        states[ThreadState::Cpu] = Some(cpu * (1.0 - share));
     }
 }
 
@@ -177,9 +178,17 @@ pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleBlock]) -> Op
     let (mut complete, mut all) = (0u64, 0u64);
     for block in samples {
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
-        let endings = block.endings();
-        let is_complete: Vec<bool> = endings.values().iter().map(|ending| ending == "complete").collect();
-        let is_known: Vec<bool> = endings.values().iter().map(|ending| ending != "unknown").collect();
+        let endings = block.unwind_statuses();
+        let is_complete: Vec<bool> = endings
+            .values()
+            .iter()
+            .map(|status| *status == UnwindStatus::Complete)
+            .collect();
+        let is_known: Vec<bool> = endings
+            .values()
+            .iter()
+            .map(|status| *status != UnwindStatus::Unknown)
+            .collect();
         for (second, ending) in block.seconds().codes().iter().zip(endings.codes()) {
             let counts = u64::from(is_measured[*second as usize] && is_known[*ending as usize]);
             all += counts;
@@ -224,8 +233,11 @@ pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<C
     type Time = (i32, Option<i32>);
     let mut by_states: BTreeMap<Time, f64> = BTreeMap::new();
     for row in watched.states.iter().filter(|row| row.thread.is_none()) {
-        let on_cpu = matches!(row.state.as_str(), "cpu" | "spin");
-        let nanoseconds = if on_cpu { row.nanoseconds.max(0) } else { 0 };
+        let nanoseconds = if row.state.is_on_cpu() {
+            row.nanoseconds.max(0)
+        } else {
+            0
+        };
         *by_states.entry((row.measurement, row.second)).or_default() += nanoseconds as f64 / 1e9;
     }
     let counter = |name: &str| -> BTreeMap<Time, f64> {
@@ -310,7 +322,7 @@ pub(crate) fn not_charged(cpu: Option<CpuSeconds>, sums: &BTreeMap<String, Total
 
 /// The threads that serve no connection, by name; where they were not told apart, all together.
 pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &Watched<'_>) -> Vec<BackgroundThreads> {
-    let all = || states.iter().copied().filter(|row| row.role == BACKGROUND);
+    let all = || states.iter().copied().filter(|row| row.role == Role::Background);
     let mut by_name: BTreeMap<&str, Vec<&StateRow>> = BTreeMap::new();
     for row in all().filter(|row| row.thread.is_some()) {
         by_name
@@ -354,10 +366,14 @@ pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &
         }));
     }
     let busy = |threads: &BackgroundThreads| {
-        let StateSeconds {
-            cpu, spin, runq, io, ..
-        } = threads.seconds_per_second;
-        [cpu, spin, runq, io].into_iter().flatten().sum::<f64>()
+        let busy = [
+            ThreadState::Cpu,
+            ThreadState::Spin,
+            ThreadState::RunQueue,
+            ThreadState::Io,
+        ]
+        .into_iter();
+        busy.filter_map(|state| threads.seconds_per_second[state]).sum::<f64>()
     };
     found.sort_by(|a, b| busy(b).total_cmp(&busy(a)).then_with(|| a.name.cmp(&b.name)));
     found

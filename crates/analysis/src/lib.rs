@@ -58,7 +58,6 @@ mod saturation;
 mod scaling_profile;
 mod stack_links;
 mod standard_error;
-mod states;
 pub mod steadiness;
 pub mod student;
 mod summarise;

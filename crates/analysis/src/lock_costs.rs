@@ -3,8 +3,9 @@
 use crate::block_ratio::Transactions;
 use crate::call_paths::PathId;
 use crate::grouped::Grouped;
-use crate::sampled::{LOCK, SampledPaths, WaitedFor};
+use crate::sampled::{SampledPaths, WaitedFor};
 use scaleprof_bundle::{Estimate, NumberMap};
+use scaleprof_vocabulary::ThreadState;
 
 /// The thread-seconds of the connections' threads by lock and call path.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ impl LockCosts {
                 waits.push(Waits {
                     lock,
                     path: samples.path(&row),
-                    off_cpu: sampled.state_name(sampled.pairs()[row.pair as usize].state) == LOCK,
+                    off_cpu: sampled.pairs()[row.pair as usize].state == ThreadState::Lock,
                 });
                 (waits.len() - 1) as u32
             });

@@ -3,6 +3,7 @@
 use scaleprof_bundle::{
     Bundle, CounterRow, ErrorRow, LatencyRow, LockRow, MeasurementRow, SampleBlock, SecondRow, StateRow,
 };
+use scaleprof_vocabulary::MeasurementOutcome;
 use std::collections::BTreeMap;
 
 /// The rows of one measurement.
@@ -67,12 +68,13 @@ pub(crate) fn by_connections<'a>(
             continue;
         };
         let rung = rungs.entry(connections).or_default();
-        if row.outcome == "complete" {
+        if row.outcome == MeasurementOutcome::Complete {
             rung.push(rows);
         } else {
             warnings.push(format!(
-                "measurement {} at {connections} connections ended as {} and is not counted",
-                row.measurement, row.outcome
+                "measurement {} at {connections} connections is not counted: {}",
+                row.measurement,
+                row.outcome.label()
             ));
         }
     }

@@ -1,11 +1,9 @@
 //! How much of the code that a program spends its CPU time in has names, file by file.
 
 use scaleprof_bundle::{FrameRow, SampleRow, StackRow};
+use scaleprof_vocabulary::SymbolSource;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
-
-/// What names nothing but where a function begins and ends, in [`FrameRow::symbol_source`].
-const ONLY_BOUNDS: &str = "eh_frame";
 
 /// CPU time that was sampled, and in how much of it the function had a name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,9 +23,8 @@ pub struct NamedFile {
     pub module: String,
     /// Its build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// CPU seconds in functions with a name, by where the names come from, as
-    /// [`FrameRow::symbol_source`] has it.
-    pub named: BTreeMap<String, f64>,
+    /// CPU seconds in functions with a name, by where the names come from.
+    pub named: BTreeMap<SymbolSource, f64>,
     /// CPU seconds in functions that nothing but an address names.
     pub unnamed: f64,
 }
@@ -46,7 +43,7 @@ impl NamedCode {
         let mut found = NamedCode::default();
         for row in samples {
             let row = row.borrow();
-            if !matches!(row.state.as_ref(), "cpu" | "spin") || !row.weight_ns.is_finite() {
+            if !row.state.is_on_cpu() || !row.weight_ns.is_finite() {
                 continue;
             }
             let seconds = row.weight_ns.max(0.0) / 1e9;
@@ -59,8 +56,8 @@ impl NamedCode {
                 build_id: key.1.map(str::to_owned),
                 ..NamedFile::default()
             });
-            match frame.filter(|frame| frame.function.is_some() && &*frame.symbol_source != ONLY_BOUNDS) {
-                Some(frame) => *file.named.entry(frame.symbol_source.to_string()).or_default() += seconds,
+            match frame.filter(|frame| frame.function.is_some() && frame.symbol_source != SymbolSource::FrameBounds) {
+                Some(frame) => *file.named.entry(frame.symbol_source).or_default() += seconds,
                 None => file.unnamed += seconds,
             }
         }
@@ -88,8 +85,9 @@ impl NamedFile {
 mod tests {
     use super::*;
     use crate::made_up_sample::sample;
+    use scaleprof_vocabulary::ThreadState;
 
-    fn frame(number: i64, module: &str, function: Option<&str>, symbol_source: &str) -> FrameRow {
+    fn frame(number: i64, module: &str, function: Option<&str>, symbol_source: SymbolSource) -> FrameRow {
         FrameRow {
             frame: number,
             module: module.into(),
@@ -99,17 +97,17 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: symbol_source.into(),
+            symbol_source,
         }
     }
 
     /// Stack n ends in frame n.
     fn named(samples: &[SampleRow]) -> NamedCode {
         let frames = [
-            frame(1, "mysqld", Some("work"), "symtab"),
-            frame(2, "libc.so.6", Some("libc.so.6!fun_2"), "eh_frame"),
-            frame(3, "libc.so.6", Some("memcpy"), "dynsym"),
-            frame(4, "mysqld", None, "none"),
+            frame(1, "mysqld", Some("work"), SymbolSource::Symtab),
+            frame(2, "libc.so.6", Some("libc.so.6!fun_2"), SymbolSource::FrameBounds),
+            frame(3, "libc.so.6", Some("memcpy"), SymbolSource::Dynsym),
+            frame(4, "mysqld", None, SymbolSource::Nothing),
         ];
         let stacks: Vec<StackRow> = (1..5)
             .map(|stack| StackRow {
@@ -125,11 +123,11 @@ mod tests {
     #[test]
     fn time_in_a_function_without_a_name_is_told_of_its_file() {
         let samples = [
-            sample(0, "cpu", 1, 6000.0),
-            sample(0, "spin", 1, 1000.0),
-            sample(0, "cpu", 2, 2000.0),
-            sample(0, "cpu", 3, 1000.0),
-            sample(0, "lock", 2, 100000.0),
+            sample(0, ThreadState::Cpu, 1, 6000.0),
+            sample(0, ThreadState::Spin, 1, 1000.0),
+            sample(0, ThreadState::Cpu, 2, 2000.0),
+            sample(0, ThreadState::Cpu, 3, 1000.0),
+            sample(0, ThreadState::Lock, 2, 100000.0),
         ];
         let found = named(&samples);
         assert_eq!((found.samples, found.seconds), (4, 10.0));
@@ -137,17 +135,20 @@ mod tests {
         let modules: Vec<&str> = found.files.iter().map(|file| file.module.as_str()).collect();
         assert_eq!(modules, ["mysqld", "libc.so.6"]);
         assert_eq!(found.files[1].unnamed, 2.0);
-        assert_eq!(found.files[1].named, BTreeMap::from([("dynsym".to_owned(), 1.0)]));
+        assert_eq!(found.files[1].named, BTreeMap::from([(SymbolSource::Dynsym, 1.0)]));
     }
 
     #[test]
     fn a_program_that_used_no_cpu_time_has_no_share() {
-        assert_eq!(named(&[sample(0, "lock", 1, 3000.0)]).named_share(), None);
+        assert_eq!(named(&[sample(0, ThreadState::Lock, 1, 3000.0)]).named_share(), None);
     }
 
     #[test]
     fn a_stack_that_is_not_kept_is_unnamed() {
-        let found = named(&[sample(0, "cpu", 77, 1000.0), sample(0, "cpu", 4, 1000.0)]);
+        let found = named(&[
+            sample(0, ThreadState::Cpu, 77, 1000.0),
+            sample(0, ThreadState::Cpu, 4, 1000.0),
+        ]);
         assert_eq!(found.named_share(), Some(0.0));
         assert_eq!(found.files.len(), 2);
     }

@@ -5,8 +5,8 @@ use crate::by_path::ByPath;
 use crate::call_paths::{CallPaths, PathId};
 use crate::grouped::Grouped;
 use crate::path_set::PathSet;
-use crate::states::STATES;
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::{PerState, ThreadState};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -14,15 +14,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Pathway {
     pub path: PathId,
-    /// Place of the state's name in [`STATES`].
-    state: usize,
-}
-
-impl Pathway {
-    /// Its state's name.
-    pub(crate) fn state_name(&self) -> &'static str {
-        STATES.get(self.state).copied().unwrap_or_default()
-    }
+    pub state: ThreadState,
 }
 
 /// The thread-seconds of the connections' threads by state and whole call path.
@@ -32,8 +24,8 @@ pub(crate) struct PathCosts {
     transactions: Transactions,
     /// The paths of each state by rising number, state after state.
     paths: Vec<PathId>,
-    /// Which of them are those of each of the [`STATES`].
-    of_states: [Range<usize>; STATES.len()],
+    /// Which of them are those of each state.
+    of_states: PerState<Range<usize>>,
     /// Their thread-seconds by place of the second.
     blocks: Grouped,
     /// Seconds per transaction of each.
@@ -51,23 +43,16 @@ impl PathCosts {
     pub(crate) fn of(by_path: ByPath<'_>, call_paths: &CallPaths<'_>) -> PathCosts {
         let transactions = by_path.samples.sampled.seconds.transactions.clone();
         let all = transactions.all();
-        let mut of_states = [const { 0..0 }; STATES.len()];
-        for (state, range) in of_states.iter_mut().enumerate() {
+        let of_states = PerState::from_fn(|state| {
             let begin = by_path.pathways.partition_point(|(of, _)| *of < state);
             let length = by_path.pathways[begin..].partition_point(|(of, _)| *of == state);
-            *range = begin..begin + length;
-        }
-        // States that nobody knows stand behind.
-        let known = of_states.last().map_or(0, |range| range.end);
-        let paths: Vec<PathId> = by_path.pathways[..known].iter().map(|(_, path)| *path).collect();
+            begin..begin + length
+        });
+        let paths: Vec<PathId> = by_path.pathways.iter().map(|(_, path)| *path).collect();
         let blocks = by_path.rows.merged();
         PathCosts {
             leaves: paths.iter().map(|path| call_paths.leaf(*path)).collect(),
-            seconds: blocks
-                .iter()
-                .take(known)
-                .map(|blocks| per_transaction(blocks, all))
-                .collect(),
+            seconds: blocks.iter().map(|blocks| per_transaction(blocks, all)).collect(),
             transactions,
             paths,
             of_states,
@@ -78,10 +63,9 @@ impl PathCosts {
     /// The same without some waits in one state: each path with thread-seconds that it has, by the place of the second.
     pub(crate) fn without<'a>(
         &self,
-        state: &str,
+        state: ThreadState,
         waits: impl Iterator<Item = (PathId, &'a [(u32, f64)])> + Clone,
     ) -> PathCosts {
-        let (state, _) = self.of_state(state);
         let taken = || {
             let places = waits.clone().filter_map(|(path, parts)| {
                 let place = self.place(Pathway { path, state })?;
@@ -100,7 +84,7 @@ impl PathCosts {
             transactions: self.transactions.clone(),
             paths: self.paths.clone(),
             of_states: self.of_states.clone(),
-            seconds: blocks.iter().take(self.paths.len()).map(per_transaction).collect(),
+            seconds: blocks.iter().map(per_transaction).collect(),
             blocks,
             leaves: self.leaves.clone(),
         }
@@ -117,26 +101,24 @@ impl PathCosts {
     }
 
     /// The paths of one state by rising number.
-    pub(crate) fn pathways(&self, state: &str) -> impl Iterator<Item = Pathway> {
+    pub(crate) fn pathways(&self, state: ThreadState) -> impl Iterator<Item = Pathway> {
         self.with_seconds(state).map(|(pathway, _)| pathway)
     }
 
     /// The paths of one state by rising number, with their seconds per transaction.
-    pub(crate) fn with_seconds(&self, state: &str) -> impl Iterator<Item = (Pathway, f64)> {
-        let (state, places) = self.of_state(state);
-        places.map(move |place| {
+    pub(crate) fn with_seconds(&self, state: ThreadState) -> impl Iterator<Item = (Pathway, f64)> {
+        self.of_state(state).map(move |place| {
             let path = self.paths[place];
             (Pathway { path, state }, self.seconds[place])
         })
     }
 
-    fn of_state(&self, state: &str) -> (usize, Range<usize>) {
-        let state = STATES.iter().position(|name| *name == state);
-        state.map_or((STATES.len(), 0..0), |state| (state, self.of_states[state].clone()))
+    fn of_state(&self, state: ThreadState) -> Range<usize> {
+        self.of_states[state].clone()
     }
 
     fn place(&self, pathway: Pathway) -> Option<usize> {
-        let places = self.of_states.get(pathway.state)?;
+        let places = self.of_state(pathway.state);
         let found = self.paths.get(places.clone())?.binary_search(&pathway.path);
         Some(places.start + found.ok()?)
     }
@@ -147,7 +129,7 @@ impl PathCosts {
     }
 
     /// Seconds per transaction of those paths of a state that are in `paths`.
-    pub(crate) fn seconds_within(&self, state: &str, paths: &PathSet) -> f64 {
+    pub(crate) fn seconds_within(&self, state: ThreadState, paths: &PathSet) -> f64 {
         let within = self.with_seconds(state);
         let within = within.filter(|(pathway, _)| paths.contains(&pathway.path));
         within.fold(0.0, |sum, (_, seconds)| sum + seconds)
@@ -159,28 +141,32 @@ impl PathCosts {
     }
 
     /// The same of all paths of a state.
-    pub(crate) fn estimate_of_state(&self, state: &str) -> Option<Estimate> {
-        self.together(self.of_state(state).1)
+    pub(crate) fn estimate_of_state(&self, state: ThreadState) -> Option<Estimate> {
+        self.together(self.of_state(state))
     }
 
     /// What part of the CPU time is spent in loops that wait, with its interval; none without CPU time. Its error is that of the part:
     /// measurements in which a transaction cost more, waiting and working alike, agree.
     pub(crate) fn spinning_share(&self) -> Option<Estimate> {
         let mut on_cpu = vec![0.0; self.transactions.of_seconds().len()];
-        let places = ["cpu", "spin"].into_iter().flat_map(|state| self.of_state(state).1);
+        let places = [ThreadState::Cpu, ThreadState::Spin]
+            .into_iter()
+            .flat_map(|state| self.of_state(state));
         for (second, seconds) in places.flat_map(|place| self.blocks.get(place)) {
             if let Some(sum) = on_cpu.get_mut(*second as usize) {
                 *sum += seconds;
             }
         }
-        let spinning = self.of_state("spin").1.flat_map(|place| self.blocks.get(place));
+        let spinning = self
+            .of_state(ThreadState::Spin)
+            .flat_map(|place| self.blocks.get(place));
         self.transactions.with_amounts(on_cpu).ratio(spinning.copied())
     }
 
     /// Seconds per transaction of those paths of a state that are in `paths`, with their interval.
-    pub(crate) fn estimate_within(&self, state: &str, paths: &PathSet) -> Option<Estimate> {
-        let (_, places) = self.of_state(state);
-        self.together(places.filter(|place| paths.contains(&self.paths[*place])))
+    pub(crate) fn estimate_within(&self, state: ThreadState, paths: &PathSet) -> Option<Estimate> {
+        let mut places = self.of_state(state);
+        self.together(places.by_ref().filter(|place| paths.contains(&self.paths[*place])))
     }
 
     fn together(&self, places: impl Iterator<Item = usize>) -> Option<Estimate> {
@@ -189,9 +175,9 @@ impl PathCosts {
     }
 
     /// Seconds per transaction in one state by innermost function.
-    pub(crate) fn by_leaf(&self, state: &str) -> HashMap<usize, f64> {
+    pub(crate) fn by_leaf(&self, state: ThreadState) -> HashMap<usize, f64> {
         let mut sums = HashMap::new();
-        for place in self.of_state(state).1 {
+        for place in self.of_state(state) {
             *sums.entry(self.leaves[place]).or_default() += self.seconds[place];
         }
         sums

@@ -4,6 +4,7 @@ use crate::by_path::{ByPath, Heavy};
 use crate::call_paths::{CallPaths, PathId};
 use crate::sampled::{SampledPaths, WaitedFor};
 use scaleprof_bundle::{CallPath, LockRow, LockSummary, NumberMap};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// Call paths that the summary keeps of a rung.
@@ -20,18 +21,18 @@ pub(crate) fn heaviest_paths(by_path: &ByPath<'_>, call_paths: &CallPaths<'_>) -
 /// The heaviest call paths of each of these states.
 pub(crate) fn heaviest_of_each(
     by_path: &ByPath<'_>,
-    states: &[&str],
+    states: &[ThreadState],
     most: usize,
     call_paths: &CallPaths<'_>,
 ) -> Vec<CallPath> {
-    let of_state = |state: &&str| by_path.heaviest(most, |of| of == *state);
+    let of_state = |state: &ThreadState| by_path.heaviest(most, |of| of == *state);
     let found = states.iter().flat_map(of_state);
     found.map(|heavy| told(heavy, call_paths)).collect()
 }
 
-fn told(heavy: Heavy<'_>, call_paths: &CallPaths<'_>) -> CallPath {
+fn told(heavy: Heavy, call_paths: &CallPaths<'_>) -> CallPath {
     CallPath {
-        state: heavy.state.to_owned(),
+        state: heavy.state,
         path: call_paths.functions(heavy.path),
         seconds_per_txn: heavy.seconds_per_txn,
         samples: heavy.samples,

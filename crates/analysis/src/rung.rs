@@ -27,9 +27,9 @@ use crate::totals::{Amount, Total, Window, totals};
 use crate::unsteady::Unsteady;
 use crate::usl;
 use scaleprof_bundle::{
-    Latency, LockRow, Missing, RungSummary, STATEMENT, SecondRow, StatementLatency, TRANSACTION, TransactionLatency,
-    in_parallel,
+    Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
 };
+use scaleprof_vocabulary::{LatencyKind, Operation};
 use std::collections::BTreeMap;
 
 /// A rung as the rest of the analysis needs it.
@@ -153,7 +153,12 @@ impl<'a> Counted<'a> {
         let latency_ms = match pacing {
             // N/X: nobody measured how long a transaction takes.
             Pacing::Told => Histogram::of([]).latency_ms(),
-            _ => latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns),
+            _ => latency(
+                &measured,
+                LatencyKind::Service,
+                |row| row.service_sum_ns,
+                |row| row.max_ns,
+            ),
         };
         let machine = MachineShares::of(&sums);
         let client = Client {
@@ -247,7 +252,7 @@ impl<'a> Counted<'a> {
             throughput: throughput.estimate(),
             latency_ms,
             response_ms: (pacing == Pacing::Open)
-                .then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
+                .then(|| latency(&measured, LatencyKind::Response, |row| row.response_sum_ns, |_| None)),
             errors,
             steady: problems.is_empty(),
             unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
@@ -391,7 +396,7 @@ fn whole_rate(amounts: impl Iterator<Item = Amount>) -> Option<f64> {
 
 /// Each statement's latency, in the order of the script.
 fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
-    let statements = numbered(measured, STATEMENT).into_iter();
+    let statements = numbered(measured, Operation::Statement).into_iter();
     statements
         .map(|((number, verb), histogram)| StatementLatency {
             statement: statement_label(number, verb),
@@ -403,7 +408,7 @@ fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
 
 /// The latency of each kind of transaction, in the workload's order of them.
 fn transactions(measured: &[Measurement<'_>]) -> Vec<TransactionLatency> {
-    let transactions = numbered(measured, TRANSACTION).into_iter();
+    let transactions = numbered(measured, Operation::Transaction).into_iter();
     transactions
         .map(|((number, name), histogram)| TransactionLatency {
             transaction: name.map_or_else(|| number.to_string(), str::to_owned),
@@ -414,11 +419,11 @@ fn transactions(measured: &[Measurement<'_>]) -> Vec<TransactionLatency> {
 }
 
 /// The service times of an operation of which there are several, by number and name.
-fn numbered<'a>(measured: &[Measurement<'a>], operation: &str) -> BTreeMap<(i32, Option<&'a str>), Histogram> {
+fn numbered<'a>(measured: &[Measurement<'a>], operation: Operation) -> BTreeMap<(i32, Option<&'a str>), Histogram> {
     let mut histograms: BTreeMap<(i32, Option<&str>), Histogram> = BTreeMap::new();
     for m in measured {
         let rows = m.rows.latency.iter();
-        for row in rows.filter(|row| row.kind == "service" && row.operation == operation) {
+        for row in rows.filter(|row| row.kind == LatencyKind::Service && row.operation == operation) {
             if let Some(number) = row.number.filter(|_| m.window.seconds.contains_key(&row.second)) {
                 let histogram = histograms.entry((number, row.name.as_deref())).or_default();
                 histogram.add(row.value_ns, row.count);
@@ -431,7 +436,7 @@ fn numbered<'a>(measured: &[Measurement<'a>], operation: &str) -> BTreeMap<(i32,
 /// Percentiles from the histograms of the measured windows; mean and maximum exactly from the seconds.
 fn latency(
     measured: &[Measurement<'_>],
-    kind: &str,
+    kind: LatencyKind,
     sum_ns: fn(&SecondRow) -> i64,
     max_ns: fn(&SecondRow) -> Option<i64>,
 ) -> Latency {

@@ -1,12 +1,11 @@
 //! The samples of a rung that count, each with the thread-seconds that it stands for.
 
 use crate::call_paths::{CallPaths, PathId};
-use crate::ledger::{CONNECTION, Watched};
+use crate::ledger::Watched;
 use crate::measured_seconds::MeasuredSeconds;
-use crate::states::STATES;
 use crate::totals::Window;
-use scaleprof_bundle::{Coded, Estimate, NumberMap, SampleBlock, StateSeconds};
-use std::collections::HashMap;
+use scaleprof_bundle::{Coded, Estimate, NumberMap, SampleBlock};
+use scaleprof_vocabulary::{PerState, Role, ThreadState, WakerKind};
 
 /// The samples of the connections' threads in the measured windows.
 pub(crate) struct Sampled<'a> {
@@ -15,10 +14,8 @@ pub(crate) struct Sampled<'a> {
     rows: Vec<Row>,
     /// What the rows are about, in the order in which it first appears.
     pairs: Vec<Pair>,
-    /// Names of states: the [`STATES`], and behind them whatever else was found.
-    states: Vec<&'a str>,
     /// By what the weights of each state were multiplied.
-    scales: Vec<Option<f64>>,
+    scales: PerState<Option<f64>>,
     waits: Vec<WaitRow>,
     /// Where the samples come from.
     blocks: Vec<&'a SampleBlock>,
@@ -40,8 +37,7 @@ pub(crate) struct Row {
 /// A stack in a state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair {
-    /// Place of its name in the list of states.
-    pub state: usize,
+    pub state: ThreadState,
     /// As in the table `stacks`.
     pub stack: i64,
 }
@@ -59,31 +55,31 @@ struct WaitRow {
 
 /// A sample that waits for a lock: off its CPU in the state `lock`, or on it for a lock of the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wait<'a> {
+pub(crate) struct Wait {
     pub row: Row,
     /// As in the table `locks`; none where it is not known which one it is.
     pub lock: Option<i64>,
     /// The rest as in the table `samples`.
-    pub waker_kind: Option<&'a str>,
+    pub waker_kind: Option<WakerKind>,
     pub waker_stack: Option<i64>,
     pub holder_stack: Option<i64>,
-    pub holder_state: Option<&'a str>,
+    pub holder_state: Option<ThreadState>,
 }
-
-/// The state of a thread that waits for a lock off its CPU.
-pub(crate) const LOCK: &str = "lock";
 
 impl<'a> Sampled<'a> {
     /// Time on and off the CPU is known exactly by state, and samples only share it out: with these times per
     /// transaction, the weights of a state's samples are scaled to the time in that state. So the paths of a state add up to
     /// it, whatever was lost.
-    pub(crate) fn of(windows: &[Window], watched: &Watched<'a>, per_transaction: Option<&StateSeconds>) -> Sampled<'a> {
+    pub(crate) fn of(
+        windows: &[Window],
+        watched: &Watched<'a>,
+        per_transaction: Option<&PerState<Option<f64>>>,
+    ) -> Sampled<'a> {
         let mut sampled = Sampled {
             seconds: MeasuredSeconds::of(windows),
             rows: Vec::new(),
             pairs: Vec::new(),
-            states: Vec::from(STATES),
-            scales: Vec::new(),
+            scales: PerState::default(),
             waits: Vec::new(),
             blocks: Vec::new(),
             locks: Vec::new(),
@@ -98,9 +94,13 @@ impl<'a> Sampled<'a> {
 
     fn add(&mut self, block: &'a SampleBlock, lock_numbers: &mut NumberMap<i64, u32>) {
         let second_of = self.seconds.places(block);
-        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
-        let state_of: Vec<usize> = block.states().values().iter().map(|name| self.state(name)).collect();
-        let waits: Vec<bool> = block.states().values().iter().map(|name| name == LOCK).collect();
+        let serves: Vec<bool> = block
+            .roles()
+            .values()
+            .iter()
+            .map(|role| *role == Role::Connection)
+            .collect();
+        let state_of = block.states().values();
         let stack_of = block.stacks().values();
         let lock_of: Vec<Option<u32>> = block
             .locks()
@@ -138,7 +138,7 @@ impl<'a> Sampled<'a> {
                     (self.pairs.len() - 1) as u32
                 });
             let lock = lock_of[*lock as usize];
-            if lock.is_some() || waits[*state as usize] {
+            if lock.is_some() || state_of[*state as usize] == ThreadState::Lock {
                 self.waits.push(WaitRow {
                     row: self.rows.len() as u32,
                     lock,
@@ -154,14 +154,6 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    fn state(&mut self, name: &'a str) -> usize {
-        let known = self.states.iter().position(|state| *state == name);
-        known.unwrap_or_else(|| {
-            self.states.push(name);
-            self.states.len() - 1
-        })
-    }
-
     fn lock(&mut self, lock: i64, numbers: &mut NumberMap<i64, u32>) -> u32 {
         *numbers.entry(lock).or_insert_with(|| {
             self.locks.push(lock);
@@ -169,32 +161,26 @@ impl<'a> Sampled<'a> {
         })
     }
 
-    fn scale_to(&mut self, per_transaction: Option<&StateSeconds>) {
+    fn scale_to(&mut self, per_transaction: Option<&PerState<Option<f64>>>) {
         let all = self.seconds.transactions.all();
-        let exact: HashMap<&str, f64> = per_transaction
-            .into_iter()
-            .flat_map(|states| states.named())
-            .filter_map(|(state, per_txn)| Some((state, per_txn? * all)))
-            .collect();
-        let mut sums = vec![0.0; self.states.len()];
+        let mut sums: PerState<f64> = PerState::default();
         for row in &self.rows {
             sums[self.pairs[row.pair as usize].state] += row.seconds;
         }
-        let scale = |(state, sampled): (&&str, &f64)| {
-            let exact = exact.get(*state).filter(|exact| **exact > 0.0 && *sampled > 0.0)?;
+        self.scales = PerState::from_fn(|state| {
+            let (exact, sampled) = (per_transaction?[state]? * all, sums[state]);
             // Only a damaged table has so little against so much.
-            Some(exact / sampled).filter(|scale| scale.is_finite())
-        };
-        self.scales = self.states.iter().zip(&sums).map(scale).collect();
+            let scale = (exact > 0.0 && sampled > 0.0).then(|| exact / sampled);
+            scale.filter(|scale| scale.is_finite())
+        });
         for row in &mut self.rows {
             row.seconds *= self.scales[self.pairs[row.pair as usize].state].unwrap_or(1.0);
         }
     }
 
     /// By what the weights of a state's samples were multiplied to add up to the exact time; 1 where that is not known.
-    pub(crate) fn scale(&self, state: &str) -> f64 {
-        let place = self.states.iter().position(|name| *name == state);
-        place.and_then(|place| self.scales[place]).unwrap_or(1.0)
+    pub(crate) fn scale(&self, state: ThreadState) -> f64 {
+        self.scales[state].unwrap_or(1.0)
     }
 
     /// The samples in their order.
@@ -205,11 +191,6 @@ impl<'a> Sampled<'a> {
     /// What the rows are about, in the order in which it first appears.
     pub(crate) fn pairs(&self) -> &[Pair] {
         &self.pairs
-    }
-
-    /// The name of a state by its place.
-    pub(crate) fn state_name(&self, state: usize) -> &'a str {
-        self.states.get(state).copied().unwrap_or_default()
     }
 
     /// Time per transaction of the thread-seconds of some samples by the place of the second; none without transactions.
@@ -246,7 +227,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// The samples that wait for locks, in their order.
-    pub(crate) fn waits(&self) -> impl Iterator<Item = Wait<'a>> {
+    pub(crate) fn waits(&self) -> impl Iterator<Item = Wait> {
         self.waits.iter().map(|wait| self.wait(wait))
     }
 
@@ -257,7 +238,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// The samples that wait for one lock, in their order.
-    pub(crate) fn waits_for(&self, number: u32) -> impl Iterator<Item = Wait<'a>> {
+    pub(crate) fn waits_for(&self, number: u32) -> impl Iterator<Item = Wait> {
         let of_lock = self.waits.iter().filter(move |wait| wait.lock == Some(number));
         of_lock.map(|wait| self.wait(wait))
     }
@@ -268,18 +249,17 @@ impl<'a> Sampled<'a> {
         of_lock.map(|wait| self.rows[wait.row as usize])
     }
 
-    fn wait(&self, wait: &WaitRow) -> Wait<'a> {
+    fn wait(&self, wait: &WaitRow) -> Wait {
         let block = self.blocks[wait.block as usize];
         let at = wait.at as usize;
-        let name = |column: &'a Coded<Option<String>>| column.get(at).and_then(Option::as_deref);
         let number = |column: &Coded<Option<i64>>| column.get(at).copied().flatten();
         Wait {
             row: self.rows[wait.row as usize],
             lock: wait.lock.map(|lock| self.locks[lock as usize]),
-            waker_kind: name(block.waker_kinds()),
+            waker_kind: block.waker_kinds().get(at).copied().flatten(),
             waker_stack: number(block.waker_stacks()),
             holder_stack: number(block.holder_stacks()),
-            holder_state: name(block.holder_states()),
+            holder_state: block.holder_states().get(at).copied().flatten(),
         }
     }
 

@@ -7,12 +7,19 @@
 use crate::call_paths::{CallPaths, PathId};
 use crate::path_costs::PathCosts;
 use scaleprof_bundle::SaturatedPath;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashSet;
 
 /// States in which a thread gets on with something that others may need.
-const AT_WORK: [&str; 5] = ["cpu", "io", "runq", "sleep", "other"];
+const AT_WORK: [ThreadState; 5] = [
+    ThreadState::Cpu,
+    ThreadState::Io,
+    ThreadState::RunQueue,
+    ThreadState::Sleep,
+    ThreadState::Other,
+];
 /// States in which it waits for others.
-const WAITING: [&str; 3] = ["spin", "lock", "net"];
+const WAITING: [ThreadState; 3] = [ThreadState::Spin, ThreadState::Lock, ThreadState::Net];
 /// Threads at work that count as one that always is; a sampled figure is never exactly 1.
 const ALWAYS: std::ops::RangeInclusive<f64> = 0.85..=1.1;
 /// While the connections double, throughput gains at most so much.
@@ -43,7 +50,11 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     else {
         return Vec::new();
     };
-    let waiting: f64 = last.costs.with_seconds("lock").map(|(_, seconds)| seconds).sum();
+    let waiting: f64 = last
+        .costs
+        .with_seconds(ThreadState::Lock)
+        .map(|(_, seconds)| seconds)
+        .sum();
     if last.throughput > LEVELLED * earlier.throughput || waiting * last.throughput < LEAST_WAITING {
         return Vec::new();
     }
@@ -85,9 +96,9 @@ fn of(threads: &[f64], path: PathId) -> f64 {
 }
 
 /// Threads in these states within each path, its inner ones included, by the path's place.
-fn threads_in(rung: &Loaded<'_>, states: &[&str], call_paths: &CallPaths<'_>) -> Vec<f64> {
+fn threads_in(rung: &Loaded<'_>, states: &[ThreadState], call_paths: &CallPaths<'_>) -> Vec<f64> {
     let mut threads = vec![0.0; call_paths.ids().len()];
-    for (pathway, seconds) in states.iter().flat_map(|state| rung.costs.with_seconds(state)) {
+    for (pathway, seconds) in states.iter().flat_map(|state| rung.costs.with_seconds(*state)) {
         if let Some(sum) = threads.get_mut(pathway.path.place()) {
             *sum += seconds * rung.throughput;
         }

@@ -12,7 +12,9 @@ use crate::findings::{Profiled, uniform_slowdown};
 use crate::growth_shape::shape;
 use crate::path_costs::{PathCosts, Pathway};
 use crate::saturation::{Loaded, saturated};
-use scaleprof_bundle::{Estimate, LostPath, LostThreads, ScalingProfile, StateSeconds};
+use scaleprof_bundle::{Estimate, LostPath, LostThreads, ScalingProfile};
+use scaleprof_vocabulary::{PerState, ThreadState};
+use std::collections::BTreeMap;
 
 /// Paths that are listed.
 const MOST: usize = 12;
@@ -55,16 +57,20 @@ pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>
 struct Rung<'a> {
     connections: u32,
     throughput: f64,
-    states: StateSeconds,
+    states: PerState<Option<f64>>,
     costs: &'a PathCosts,
     is_busy: bool,
 }
 
 /// Where spinning was told apart at one rung only, it is left with the time on CPUs at both: what is unknown is not nothing.
-fn with_the_same_states(mut here: StateSeconds, mut there: StateSeconds) -> (StateSeconds, StateSeconds) {
-    if here.spin.is_some() != there.spin.is_some() {
+fn with_the_same_states(
+    mut here: PerState<Option<f64>>,
+    mut there: PerState<Option<f64>>,
+) -> (PerState<Option<f64>>, PerState<Option<f64>>) {
+    if here[ThreadState::Spin].is_some() != there[ThreadState::Spin].is_some() {
         for states in [&mut here, &mut there] {
-            states.cpu = states.cpu.map(|cpu| cpu + states.spin.take().unwrap_or(0.0));
+            let spinning = states[ThreadState::Spin].take().unwrap_or(0.0);
+            states[ThreadState::Cpu] = states[ThreadState::Cpu].map(|cpu| cpu + spinning);
         }
     }
     (here, there)
@@ -91,12 +97,10 @@ impl<'a> Rung<'a> {
     fn lost(&self, base: &Rung<'_>, uniform_slowdown: Option<f64>) -> LostThreads {
         let effective = self.throughput / base.efficiency();
         let (here, there) = with_the_same_states(self.states, base.states);
-        let lost_threads: std::collections::BTreeMap<String, Estimate> = here
-            .named()
+        let lost_threads: BTreeMap<ThreadState, Estimate> = ThreadState::ALL
             .into_iter()
-            .zip(there.named())
-            .filter_map(|((state, now), (_, then))| {
-                let exact = (now? - then.unwrap_or(0.0)) * self.throughput;
+            .filter_map(|state| {
+                let exact = (here[state]? - there[state].unwrap_or(0.0)) * self.throughput;
                 // The value is exact; how it varies from second to second the samples tell, where there are any.
                 let of_state = |costs: &PathCosts| costs.estimate_of_state(state);
                 let sampled = grown(of_state(base.costs), of_state(self.costs), 1.0).times(self.throughput);
@@ -111,7 +115,7 @@ impl<'a> Rung<'a> {
                     low: half.map(|half| exact - half),
                     high: half.map(|half| exact + half),
                 };
-                Some((state.to_owned(), estimate))
+                Some((state, estimate))
             })
             .collect();
         let explained: f64 = lost_threads.values().map(|lost| lost.value).sum();
@@ -136,16 +140,16 @@ fn lost_paths(
 ) -> Vec<LostPath> {
     let least = LEAST * f64::from(last.connections) / last.throughput;
     let mut found: Vec<(f64, LostPath)> = Vec::new();
-    for (state, _) in last.states.named() {
+    for state in ThreadState::ALL {
         // The one is the client's time and the network's; the other is no cause of anything while no CPU is free.
-        if state == "net" || (state == "runq" && last.is_busy) {
+        if state == ThreadState::Net || (state == ThreadState::RunQueue && last.is_busy) {
             continue;
         }
         let mut pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
         pathways.retain(|pathway| call_paths.is_whole(pathway.path));
         // What takes longer everywhere alike is no path's fault.
         let longer = |rung: usize| match state {
-            "cpu" => uniform_slowdowns.get(rung).copied().flatten().unwrap_or(1.0),
+            ThreadState::Cpu => uniform_slowdowns.get(rung).copied().flatten().unwrap_or(1.0),
             _ => 1.0,
         };
         let longer_at_last = longer(rungs.len().saturating_sub(1));
@@ -182,7 +186,7 @@ fn lost_paths(
                 })
                 .collect();
             let entry = LostPath {
-                state: state.to_owned(),
+                state,
                 path: call_paths.functions(path),
                 lost_threads: lost,
                 shape: shape(&points).map(|shape| shape.name().to_owned()),

@@ -2,6 +2,7 @@
 
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::StateRow;
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Work of one transaction outside of the mutex, nanoseconds.
@@ -55,19 +56,19 @@ struct Simulation {
     /// Ends of steps, earliest first.
     events: BinaryHeap<(std::cmp::Reverse<u64>, usize)>,
     /// State of each thread and since when.
-    doing: Vec<(&'static str, u64, Step)>,
-    times: BTreeMap<(i32, &'static str), u64>,
+    doing: Vec<(ThreadState, u64, Step)>,
+    times: BTreeMap<(i32, ThreadState), u64>,
 }
 
 impl Simulation {
     /// The thread leaves its state at `now` for another; its time goes to the seconds that it spans.
-    fn turn(&mut self, thread: usize, now: u64, state: &'static str, step: Step) {
+    fn turn(&mut self, thread: usize, now: u64, state: ThreadState, step: Step) {
         let (before, since, _) = self.doing[thread];
         self.charge(before, since, now);
         self.doing[thread] = (state, now, step);
     }
 
-    fn charge(&mut self, state: &'static str, mut from: u64, to: u64) {
+    fn charge(&mut self, state: ThreadState, mut from: u64, to: u64) {
         while from < to {
             let second = from / 1_000_000_000;
             let end = to.min((second + 1) * 1_000_000_000);
@@ -76,13 +77,13 @@ impl Simulation {
         }
     }
 
-    fn blocked(&mut self, thread: usize, now: u64, state: &'static str, step: Step, length: u64) {
+    fn blocked(&mut self, thread: usize, now: u64, state: ThreadState, step: Step, length: u64) {
         self.turn(thread, now, state, step);
         self.events.push((std::cmp::Reverse(now + length), thread));
     }
 
     fn wants_cpu(&mut self, thread: usize, now: u64, step: Step) {
-        self.turn(thread, now, "runq", step);
+        self.turn(thread, now, ThreadState::RunQueue, step);
         self.run_queue.push_back((thread, step));
         self.dispatch(now);
     }
@@ -93,7 +94,7 @@ impl Simulation {
                 return;
             };
             self.free_cpus -= 1;
-            self.turn(thread, now, "cpu", step);
+            self.turn(thread, now, ThreadState::Cpu, step);
             let length = if step == Step::Locked { LOCKED_NS } else { CPU_NS };
             self.events.push((std::cmp::Reverse(now + length), thread));
         }
@@ -109,11 +110,11 @@ pub fn closed_loop(connections: u32, cpus: usize, seconds: u64) -> Run {
         mutex_free: true,
         waiters: VecDeque::new(),
         events: BinaryHeap::new(),
-        doing: vec![("net", 0, Step::Net); threads],
+        doing: vec![(ThreadState::Net, 0, Step::Net); threads],
         times: BTreeMap::new(),
     };
     for thread in 0..threads {
-        sim.blocked(thread, 0, "net", Step::Net, NET_NS);
+        sim.blocked(thread, 0, ThreadState::Net, Step::Net, NET_NS);
     }
     let end = seconds * 1_000_000_000;
     let mut transactions = vec![0; seconds as usize];
@@ -128,7 +129,7 @@ pub fn closed_loop(connections: u32, cpus: usize, seconds: u64) -> Run {
                 if std::mem::take(&mut sim.mutex_free) {
                     sim.wants_cpu(thread, now, Step::Locked);
                 } else {
-                    sim.turn(thread, now, "lock", Step::Locked);
+                    sim.turn(thread, now, ThreadState::Lock, Step::Locked);
                     sim.waiters.push_back(thread);
                 }
                 sim.dispatch(now);
@@ -139,12 +140,12 @@ pub fn closed_loop(connections: u32, cpus: usize, seconds: u64) -> Run {
                     Some(next) => sim.wants_cpu(next, now, Step::Locked),
                     None => sim.mutex_free = true,
                 }
-                sim.blocked(thread, now, "io", Step::Io, IO_NS);
+                sim.blocked(thread, now, ThreadState::Io, Step::Io, IO_NS);
                 sim.dispatch(now);
             }
             Step::Io => {
                 transactions[(now / 1_000_000_000) as usize] += 1;
-                sim.blocked(thread, now, "net", Step::Net, NET_NS);
+                sim.blocked(thread, now, ThreadState::Net, Step::Net, NET_NS);
             }
         }
     }
@@ -152,21 +153,24 @@ pub fn closed_loop(connections: u32, cpus: usize, seconds: u64) -> Run {
         let (state, since, _) = sim.doing[thread];
         sim.charge(state, since, end);
     }
-    let row = |second: i32, state: &str, nanoseconds: u64| StateRow {
+    let row = |second: i32, state: ThreadState, nanoseconds: u64| StateRow {
+        measurement: 0,
         second: Some(second),
-        role: "connection".into(),
-        state: state.into(),
+        role: Role::Connection,
+        state,
         nanoseconds: nanoseconds as i64,
-        ..StateRow::default()
+        thread: None,
+        name: None,
+        lifetime_ns: None,
     };
     let mut states: Vec<StateRow> = sim
         .times
         .iter()
-        .map(|((second, state), ns)| row(*second, state, *ns))
+        .map(|((second, state), ns)| row(*second, *state, *ns))
         .collect();
     states.extend((0..seconds).map(|second| StateRow {
         lifetime_ns: Some(i64::from(connections) * 1_000_000_000),
-        ..row(second as i32, "cpu", 0)
+        ..row(second as i32, ThreadState::Cpu, 0)
     }));
     Run { states, transactions }
 }

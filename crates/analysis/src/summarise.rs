@@ -21,7 +21,7 @@ use scaleprof_bundle::{Bundle, LadderVerdict, Missing, RunState, RungSummary, SC
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
 ///
-/// Only measurements that ended as `complete` count; the others are warned about, and a rung
+/// Only measurements that were completed count; the others are warned about, and a rung
 /// without any is left out. A rung that did not settle counts and is marked; one in which the
 /// client set the limit is listed and takes no part in the verdict.
 pub fn summarise(bundle: &Bundle) -> Summary {

@@ -1,7 +1,8 @@
 //! Thread-seconds by state, summed over the measured windows, each sum with the time and the transactions that it covers.
 
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{StateRow, StateSeconds};
+use scaleprof_bundle::StateRow;
+use scaleprof_vocabulary::{PerState, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time of some threads.
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct ThreadTime {
     /// Seconds in each state. A state without time is 0 where all of the threads' lives was accounted for, and unknown where
     /// only samples tell of it, as in an imported recording; `spin` is none where nothing told it.
-    pub states: StateSeconds,
+    pub states: PerState<Option<f64>>,
     /// Seconds in which they were alive; none where that was not measured.
     pub lifetime: Option<f64>,
     /// The time and the transactions of the seconds, or measurements, that have rows.
@@ -40,23 +41,21 @@ impl ThreadTime {
     }
 
     /// Seconds per transaction in each state; none in all of them without transactions.
-    pub(crate) fn per_transaction(&self) -> StateSeconds {
+    pub(crate) fn per_transaction(&self) -> PerState<Option<f64>> {
         self.divided_by(self.over.transactions)
     }
 
     /// Seconds per second in each state.
-    pub(crate) fn per_second(&self) -> StateSeconds {
+    pub(crate) fn per_second(&self) -> PerState<Option<f64>> {
         self.divided_by(self.over.seconds)
     }
 
-    fn divided_by(&self, divisor: f64) -> StateSeconds {
-        let mut quotient = StateSeconds::default();
-        for (state, seconds) in self.states.named() {
-            if let Some(place) = quotient.named_mut(state) {
-                *place = seconds.map(|seconds| seconds / divisor).filter(|v| v.is_finite());
-            }
-        }
-        quotient
+    fn divided_by(&self, divisor: f64) -> PerState<Option<f64>> {
+        PerState::from_fn(|state| {
+            self.states[state]
+                .map(|seconds| seconds / divisor)
+                .filter(|v| v.is_finite())
+        })
     }
 }
 
@@ -69,9 +68,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, row: &StateRow, amount: &Amount) {
         let seconds = |nanoseconds: i64| nanoseconds.max(0) as f64 / 1e9;
-        let Some(state) = self.time.states.named_mut(&row.state) else {
-            return;
-        };
+        let state = &mut self.time.states[row.state];
         *state = Some(state.unwrap_or(0.0) + seconds(row.nanoseconds));
         if let Some(lifetime) = row.lifetime_ns {
             self.time.lifetime = Some(self.time.lifetime.unwrap_or(0.0) + seconds(lifetime));
@@ -86,15 +83,9 @@ impl Sum {
         if self.covered.is_empty() {
             return None;
         }
-        let all_is_known = self.time.lifetime.is_some();
-        for (state, _) in StateSeconds::default().named() {
-            if let Some(place) = self
-                .time
-                .states
-                .named_mut(state)
-                .filter(|_| state != "spin" && all_is_known)
-            {
-                place.get_or_insert(0.0);
+        if self.time.lifetime.is_some() {
+            for state in ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin) {
+                self.time.states[state].get_or_insert(0.0);
             }
         }
         Some(self.time)

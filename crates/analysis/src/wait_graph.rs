@@ -21,6 +21,7 @@ use crate::sampled::Sampled;
 use crate::watch;
 use chains::Chains;
 use scaleprof_bundle::{Bundle, Estimate, WATCH, in_parallel};
+use scaleprof_vocabulary::{ThreadState, WakerKind};
 use shown::Labels;
 use waits::Waits;
 
@@ -152,8 +153,8 @@ pub struct Waiters {
 pub struct Holder {
     /// Where it was; none while it ran, and where its stack could not be read.
     pub place: Option<Place>,
-    /// What it was doing, as in the table `samples`; none where the bundle does not say.
-    pub state: Option<String>,
+    /// What it was doing; none where the bundle does not say.
+    pub state: Option<ThreadState>,
     /// Threads whose wait began then.
     pub threads: f64,
     /// Sampled waits.
@@ -176,8 +177,8 @@ pub struct WaitsFor {
 /// What ended waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waker {
-    /// `same_process`, `other_process`, `kernel`, as in the table `samples`.
-    pub kind: String,
+    /// What it was.
+    pub kind: WakerKind,
     /// Where that thread of the server was.
     pub place: Option<Place>,
     /// Threads whose wait it ended.

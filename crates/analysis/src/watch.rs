@@ -3,8 +3,7 @@
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::ledger::{
-    BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, not_charged,
-    split_off_spin, why_no_spin,
+    CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, not_charged, split_off_spin, why_no_spin,
 };
 use crate::measurement_rows::MeasurementRows;
 use crate::path_costs::PathCosts;
@@ -14,9 +13,10 @@ use crate::sampled::Sampled;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Amount, Window, totals};
 use scaleprof_bundle::{
-    Bundle, CallPath, Ledger, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
-    WatchedThreads, Workload,
+    Bundle, CallPath, Ledger, LockRow, LockSummary, Missing, WatchSummary, WatchedLock, WatchedPath, WatchedThreads,
+    Workload,
 };
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why there is nothing per transaction.
@@ -67,18 +67,13 @@ pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'
         ));
         return found;
     }
-    let mut connections = threads(&windows, &rows, CONNECTION, true);
-    let others = threads(&windows, &rows, BACKGROUND, false);
+    let mut connections = threads(&windows, &rows, Role::Connection, true);
+    let others = threads(&windows, &rows, Role::Background, false);
     let cpu = cpu_seconds(&windows, &rows);
     let sums = totals(&windows, rows.counters.iter().copied());
     let total = |name: &str| sums.get(name).map(|total| total.value);
     let count = |name: &str| total(name).filter(|value| *value >= 0.0).map(|value| value as u64);
     let sampled = Sampled::of(&windows, &rows, Some(&connections.seconds_per_second));
-    let states: Vec<&str> = StateSeconds::default()
-        .named()
-        .iter()
-        .map(|(state, _)| *state)
-        .collect();
     let mut call_paths = CallPaths::of(bundle);
     let lock_rows: Vec<&LockRow> = measurements
         .iter()
@@ -87,7 +82,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'
     let locks = sampled.heaviest_locks(MOST_LOCKS);
     let samples = sampled.on(&mut call_paths);
     number_holders_and_wakers(&locks, &samples, &lock_rows, &mut call_paths);
-    let paths = heaviest_of_each(&ByPath::of(&samples), &states, MOST_PATHS, &call_paths);
+    let paths = heaviest_of_each(&ByPath::of(&samples), &ThreadState::ALL, MOST_PATHS, &call_paths);
     let locks = lock_summaries(&locks, &samples, &lock_rows, &call_paths);
     if !knows_roles(&rows) {
         connections.threads = None;
@@ -99,7 +94,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'
         found
             .missing
             .push(missing("watch.connections.seconds_per_second", reason));
-    } else if connections.seconds_per_second.spin.is_none() {
+    } else if connections.seconds_per_second[ThreadState::Spin].is_none() {
         let reason = why_no_spin(&rows.counters);
         found
             .missing
@@ -110,8 +105,8 @@ pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'
         found.missing.push(missing("watch.cpu_residual", reason));
     }
     let on_cpu = |of: &WatchedThreads| {
-        let StateSeconds { cpu, spin, .. } = of.seconds_per_second;
-        [cpu, spin].into_iter().flatten().sum::<f64>()
+        let states = of.seconds_per_second.iter().filter(|(state, _)| state.is_on_cpu());
+        states.filter_map(|(_, seconds)| *seconds).sum::<f64>()
     };
     // Another tool may have recorded waits only.
     let tells_time = !bundle.manifest.workload.has_shares_only();
@@ -148,7 +143,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'
 pub(crate) fn sampled<'a>(measurements: &[&'a MeasurementRows<'a>]) -> Option<Sampled<'a>> {
     let rows = rows_of(measurements);
     let windows = windows(&rows);
-    let connections = threads(&windows, &rows, CONNECTION, true);
+    let connections = threads(&windows, &rows, Role::Connection, true);
     (!windows.is_empty()).then(|| Sampled::of(&windows, &rows, Some(&connections.seconds_per_second)))
 }
 
@@ -160,7 +155,7 @@ pub(crate) fn as_rung(measurements: &[&MeasurementRows<'_>], call_paths: &mut Ca
     if windows.is_empty() {
         return None;
     }
-    let connections = threads(&windows, &rows, CONNECTION, true);
+    let connections = threads(&windows, &rows, Role::Connection, true);
     let sampled = Sampled::of(&windows, &rows, Some(&connections.seconds_per_second));
     let samples = sampled.on(call_paths);
     let ledger = Ledger {
@@ -225,13 +220,13 @@ fn windows(rows: &Watched<'_>) -> Vec<Window> {
     windows.into_values().collect()
 }
 
-fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) -> WatchedThreads {
+fn threads(windows: &[Window], rows: &Watched<'_>, role: Role, with_spin: bool) -> WatchedThreads {
     let of_role = || rows.states.iter().copied().filter(|row| row.role == role);
     // The kernel gives the number of a thread that has ended to another. Where nobody counted them, numbers must do.
     let counted = rows
         .counters
         .iter()
-        .filter(|row| row.counter == format!("threads.{role}_level") && row.value.is_finite());
+        .filter(|row| row.counter == format!("threads.{}_level", role.name()) && row.value.is_finite());
     let counted = counted
         .map(|row| row.value as u64)
         .reduce(|sum, count| sum.saturating_add(count));
@@ -305,36 +300,37 @@ fn warnings(watch: &WatchSummary, not_charged: Option<String>) -> Vec<String> {
 /// Whether the threads that serve connections could be known from the others. What a thread waits for may be hidden from us; then
 /// all of its waiting is in `other`, but for `io`, which the kernel says of a thread without its system call.
 fn knows_roles(rows: &Watched<'_>) -> bool {
-    let is_of_a_call = |state: &str| matches!(state, "net" | "lock" | "sleep");
+    let is_of_a_call = |state| matches!(state, ThreadState::Net | ThreadState::Lock | ThreadState::Sleep);
     !rows.samples.is_empty()
         || rows
             .states
             .iter()
-            .any(|row| is_of_a_call(&row.state) && row.nanoseconds > 0)
+            .any(|row| is_of_a_call(row.state) && row.nanoseconds > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use scaleprof_bundle::{CounterRow, StateRow};
+    use scaleprof_vocabulary::PerState;
 
-    fn state(second: i32, role: &str, state: &str, nanoseconds: i64) -> StateRow {
+    fn state(second: i32, role: Role, state: ThreadState, nanoseconds: i64) -> StateRow {
         StateRow {
             measurement: 0,
             second: Some(second),
-            role: role.into(),
+            role,
             thread: None,
             name: None,
-            state: state.into(),
+            state,
             nanoseconds,
             lifetime_ns: None,
         }
     }
 
-    fn alive(second: i32, role: &str, on_cpu: i64, lifetime: i64) -> StateRow {
+    fn alive(second: i32, role: Role, on_cpu: i64, lifetime: i64) -> StateRow {
         StateRow {
             lifetime_ns: Some(lifetime),
-            ..state(second, role, "cpu", on_cpu)
+            ..state(second, role, ThreadState::Cpu, on_cpu)
         }
     }
 
@@ -353,7 +349,7 @@ mod tests {
         let of_thread = |thread: i64| StateRow {
             thread: Some(thread),
             second: None,
-            ..alive(0, BACKGROUND, 0, 5)
+            ..alive(0, Role::Background, 0, 5)
         };
         let states = [of_thread(7), of_thread(8)];
         let count = CounterRow {
@@ -368,7 +364,7 @@ mod tests {
                 samples: Vec::new(),
                 counters: counters.iter().collect(),
             };
-            threads(&windows(&rows), &rows, BACKGROUND, false).threads
+            threads(&windows(&rows), &rows, Role::Background, false).threads
         };
         assert_eq!((told(&counters), told(&counters[..1])), (Some(30), Some(2)));
     }
@@ -376,8 +372,8 @@ mod tests {
     #[test]
     fn times_are_per_second_that_was_watched_also_where_nobody_was_there() {
         let states = [
-            alive(0, CONNECTION, 500_000_000, 1_500_000_000),
-            state(0, CONNECTION, "net", 1_000_000_000),
+            alive(0, Role::Connection, 500_000_000, 1_500_000_000),
+            state(0, Role::Connection, ThreadState::Net, 1_000_000_000),
         ];
         let counters = [second(0, 1.0), second(1, 0.5)];
         let rows = Watched {
@@ -386,28 +382,28 @@ mod tests {
             ..Watched::default()
         };
         let windows = windows(&rows);
-        let found = threads(&windows, &rows, CONNECTION, true);
-        assert_eq!(found.seconds_per_second.cpu, Some(0.5 / 1.5));
+        let found = threads(&windows, &rows, Role::Connection, true);
+        assert_eq!(found.seconds_per_second[ThreadState::Cpu], Some(0.5 / 1.5));
         assert_eq!(found.lifetime_per_second, Some(1.0));
         assert_eq!(found.states_residual, Some(0.0));
-        let nobody = threads(&windows, &rows, BACKGROUND, false);
-        assert_eq!(nobody.seconds_per_second, StateSeconds::default());
+        let nobody = threads(&windows, &rows, Role::Background, false);
+        assert_eq!(nobody.seconds_per_second, PerState::default());
         assert_eq!((nobody.threads, nobody.states_residual), (Some(0), None));
     }
 
     #[test]
     fn without_the_calls_of_threads_nobody_knows_which_serve_connections() {
-        let knows = |waits_in: &str| {
+        let knows = |waits_in: ThreadState| {
             let states = [
-                alive(0, BACKGROUND, 500_000_000, 1_500_000_000),
-                state(0, BACKGROUND, waits_in, 1_000_000_000),
+                alive(0, Role::Background, 500_000_000, 1_500_000_000),
+                state(0, Role::Background, waits_in, 1_000_000_000),
             ];
             knows_roles(&Watched {
                 states: states.iter().collect(),
                 ..Watched::default()
             })
         };
-        assert!(knows("net") && knows("lock") && knows("sleep"));
-        assert!(!knows("other") && !knows("io") && !knows("runq"));
+        assert!(knows(ThreadState::Net) && knows(ThreadState::Lock) && knows(ThreadState::Sleep));
+        assert!(!knows(ThreadState::Other) && !knows(ThreadState::Io) && !knows(ThreadState::RunQueue));
     }
 }

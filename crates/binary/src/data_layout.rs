@@ -9,6 +9,7 @@ mod member_name;
 mod of_file;
 mod shape;
 
+use scaleprof_vocabulary::SymbolSource;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 
 use crate::long_names::{VARIABLE, cut};
 use crate::mapped_file::Bytes;
-use crate::symbols::{DataSymbol, NameSource, SymbolError};
+use crate::symbols::{DataSymbol, SymbolError};
 pub use debug_info::DebugInfoError;
 pub use of_file::{FileLayout, USUAL_DEBUG_BYTES};
 use shape::Shapes;
@@ -70,7 +71,7 @@ pub struct DataVariable {
     /// What kind of memory it lies in.
     pub kind: DataKind,
     /// Where the name comes from.
-    pub source: NameSource,
+    pub source: SymbolSource,
     /// Its type, where debug information tells.
     pub shape: Option<ShapeId>,
 }
@@ -107,8 +108,8 @@ impl DataLayout {
         };
         let mut found = Vec::new();
         let tables = [
-            (NameSource::Symtab, elf.symbols()),
-            (NameSource::Dynsym, elf.dynamic_symbols()),
+            (SymbolSource::Symtab, elf.symbols()),
+            (SymbolSource::Dynsym, elf.dynamic_symbols()),
         ];
         for (source, symbols) in tables {
             for symbol in symbols {
@@ -191,7 +192,7 @@ impl DataLayout {
                     size,
                     size_is_known: size > 0,
                     kind,
-                    source: NameSource::Dwarf,
+                    source: SymbolSource::Dwarf,
                     shape: Some(described.shape),
                 });
             }

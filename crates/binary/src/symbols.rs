@@ -18,6 +18,7 @@ mod source_frames;
 mod symbol_list;
 mod unit_index;
 
+use scaleprof_vocabulary::SymbolSource;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,21 +38,6 @@ pub use separate_files::SymbolSearch;
 use source_frames::{Dwarf, Frame};
 pub use source_frames::{SourceFrame, end_of_path};
 
-/// Where a name comes from, the most trusted first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NameSource {
-    /// The debug information.
-    Dwarf,
-    /// The symbol table of the file or of its debug file.
-    Symtab,
-    /// A list of symbols beside the file, which agrees with what the file exports.
-    SymbolList,
-    /// What the file exports to other files, or (`write@plt`) imports from them.
-    Dynsym,
-    /// No name at all: the bounds of a function, known from its call frame information.
-    FunctionBounds,
-}
-
 /// A function that holds an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function<'file> {
@@ -68,7 +54,7 @@ pub struct Function<'file> {
     /// In bytes; where the source gives no size, up to the end of what it may name.
     pub size: u64,
     /// Where the name comes from.
-    pub source: NameSource,
+    pub source: SymbolSource,
 }
 
 /// A variable that holds an address.
@@ -87,7 +73,7 @@ pub struct Variable<'file> {
     /// In bytes; where the source gives no size, up to the next variable.
     pub size: u64,
     /// Where the name comes from.
-    pub source: NameSource,
+    pub source: SymbolSource,
 }
 
 /// A variable as the best source names it.
@@ -100,7 +86,7 @@ pub struct DataSymbol<'file> {
     /// In bytes; 0 where the source gives none.
     pub size: u64,
     /// Where the name comes from.
-    pub source: NameSource,
+    pub source: SymbolSource,
 }
 
 /// How much of a file's code has names, as shares of the bytes that call frame information covers.
@@ -108,13 +94,13 @@ pub struct DataSymbol<'file> {
 pub struct Coverage {
     /// Bytes of code that call frame information covers.
     pub bytes: u64,
-    /// [`NameSource::Symtab`].
+    /// [`SymbolSource::Symtab`].
     pub symtab: f64,
-    /// [`NameSource::SymbolList`].
+    /// [`SymbolSource::SymbolList`].
     pub symbol_list: f64,
-    /// [`NameSource::Dynsym`].
+    /// [`SymbolSource::Dynsym`].
     pub dynsym: f64,
-    /// [`NameSource::FunctionBounds`]: without a name, unless there is DWARF that has one.
+    /// [`SymbolSource::FrameBounds`]: without a name, unless there is DWARF that has one.
     pub function_bounds: f64,
 }
 
@@ -272,7 +258,7 @@ impl SymbolFile {
     #[must_use]
     pub fn named_alike(&self, svma: u64) -> Option<Range<u64>> {
         let placed = self.placed(svma)?;
-        (placed.source != NameSource::FunctionBounds).then_some(svma..placed.holds_until)
+        (placed.source != SymbolSource::FrameBounds).then_some(svma..placed.holds_until)
     }
 
     /// The name of the function at an address as the linker knows it: what [`function`](Self::function) makes legible, which takes longer.
@@ -284,11 +270,11 @@ impl SymbolFile {
     /// What the indexes say, and where they name nothing the debug information.
     fn named(&self, svma: u64) -> Option<Placed<'_>> {
         let mut found = self.placed(svma)?;
-        if found.source == NameSource::FunctionBounds
+        if found.source == SymbolSource::FrameBounds
             && let Some(linkage_name) = self.dwarf.frames(svma).pop().and_then(|frame| frame.linkage_name)
         {
             found.linkage_name = Cow::Owned(linkage_name);
-            found.source = NameSource::Dwarf;
+            found.source = SymbolSource::Dwarf;
         }
         Some(found)
     }
@@ -305,7 +291,7 @@ impl SymbolFile {
                 linkage_name: Cow::Borrowed(&stub.name),
                 start: stub.start,
                 size: stub.size,
-                source: NameSource::Dynsym,
+                source: SymbolSource::Dynsym,
                 // Nothing keeps the sections of stubs from lying over each other: the last one that begins before an address names it.
                 holds_until: stub.start.saturating_add(stub.size).min(next_stub),
             });
@@ -339,7 +325,7 @@ impl SymbolFile {
             linkage_name: Cow::Owned(format!("{}!fun_{start:x}", self.name)),
             start,
             size: end - start,
-            source: NameSource::FunctionBounds,
+            source: SymbolSource::FrameBounds,
             holds_until: end.min(self.functions.next_start(svma)).min(next_stub),
         })
     }
@@ -353,7 +339,7 @@ impl SymbolFile {
         let placed = self.placed(svma);
         let outer = placed
             .as_ref()
-            .filter(|placed| placed.source != NameSource::FunctionBounds)
+            .filter(|placed| placed.source != SymbolSource::FrameBounds)
             .map(|placed| &placed.linkage_name);
         let placeholder = || match &placed {
             Some(placed) => placed.linkage_name.clone().into_owned(),
@@ -403,7 +389,7 @@ impl SymbolFile {
                 let placed = self.placed(range.start);
                 // The name may be the debug information's then.
                 placed.is_some_and(|placed| {
-                    placed.source == NameSource::FunctionBounds || placed.linkage_name.contains(word)
+                    placed.source == SymbolSource::FrameBounds || placed.linkage_name.contains(word)
                 })
             })
             .filter_map(|range| self.function(range.start))
@@ -462,16 +448,16 @@ impl SymbolFile {
                 svma = end;
             }
         }
-        let share = |source: NameSource| match by_source.get(source as usize) {
+        let share = |source: SymbolSource| match by_source.get(source as usize) {
             Some(count) if bytes > 0 => *count as f64 / bytes as f64,
             _ => 0.0,
         };
         Coverage {
             bytes,
-            symtab: share(NameSource::Symtab),
-            symbol_list: share(NameSource::SymbolList),
-            dynsym: share(NameSource::Dynsym),
-            function_bounds: share(NameSource::FunctionBounds),
+            symtab: share(SymbolSource::Symtab),
+            symbol_list: share(SymbolSource::SymbolList),
+            dynsym: share(SymbolSource::Dynsym),
+            function_bounds: share(SymbolSource::FrameBounds),
         }
     }
 }
@@ -486,7 +472,7 @@ struct Placed<'file> {
     linkage_name: Cow<'file, str>,
     start: u64,
     size: u64,
-    source: NameSource,
+    source: SymbolSource,
     /// Up to here the answer is the same.
     holds_until: u64,
 }

@@ -4,10 +4,20 @@ use foldhash::HashMap;
 use std::hash::Hash;
 
 /// One column of a table. Rows name their values by code, so that whoever looks at millions of rows looks at each value once.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Coded<T> {
     values: Vec<T>,
     codes: Vec<u32>,
+}
+
+/// A column of no rows.
+impl<T> Default for Coded<T> {
+    fn default() -> Coded<T> {
+        Coded {
+            values: Vec::new(),
+            codes: Vec::new(),
+        }
+    }
 }
 
 impl<T> Coded<T> {

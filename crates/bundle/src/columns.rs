@@ -11,7 +11,9 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
-use std::borrow::Cow;
+use scaleprof_vocabulary::{
+    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -124,21 +126,33 @@ impl Cell for Arc<str> {
     }
 }
 
-impl Cell for Cow<'static, str> {
-    type Physical = ByteArrayType;
-    fn logical() -> Option<LogicalType> {
-        String::logical()
-    }
-    fn store(&self) -> Option<ByteArray> {
-        Some(match self {
-            Cow::Borrowed(word) => ByteArray::from(Bytes::from_static(word.as_bytes())),
-            Cow::Owned(word) => ByteArray::from(word.as_str()),
-        })
-    }
-    fn load(stored: Option<ByteArray>) -> Result<Self> {
-        String::load(stored).map(Cow::Owned)
-    }
+/// A word of a closed set. It is stored as text, so that any engine reads it.
+macro_rules! word_cell {
+    ($($word:ty),+) => {
+        $(impl Cell for $word {
+            type Physical = ByteArrayType;
+            fn logical() -> Option<LogicalType> {
+                String::logical()
+            }
+            fn store(&self) -> Option<ByteArray> {
+                Some(ByteArray::from(Bytes::from_static(self.name().as_bytes())))
+            }
+            fn load(stored: Option<ByteArray>) -> Result<Self> {
+                <$word>::parse(text_of(&present(stored)?)?).map_err(|e| ParquetError::General(e.to_string()))
+            }
+        })+
+    };
 }
+word_cell!(
+    LatencyKind,
+    MeasurementOutcome,
+    Operation,
+    Role,
+    SymbolSource,
+    ThreadState,
+    UnwindStatus,
+    WakerKind
+);
 
 impl<C: Cell> Cell for Option<C> {
     type Physical = C::Physical;
@@ -343,4 +357,25 @@ pub(crate) fn read_column<C: Cell>(group: &dyn RowGroupReader, name: &str) -> Re
         present.map(|value| C::load_shared(Some(value), &mut texts)).collect()
     };
     Ok(cells?.into_iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_newer_version_is_told_and_not_taken_for_another() {
+        let load = |word: &str| ThreadState::load(Some(ByteArray::from(word)));
+        assert_eq!(load("runq").expect("a state"), ThreadState::RunQueue);
+        let problem = load("dreaming").expect_err("no state");
+        assert!(
+            problem
+                .to_string()
+                .contains("\"dreaming\" is no ThreadState that this version knows"),
+            "{problem}"
+        );
+        assert!(ThreadState::load(None).is_err());
+        assert_eq!(Option::<Role>::load(None).expect("none"), None);
+        assert_eq!(Role::Control.store().expect("a word").data(), b"control");
+    }
 }

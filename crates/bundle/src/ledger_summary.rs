@@ -1,14 +1,16 @@
 //! The thread ledger in `summary.json`: where the connections' time goes.
 
 use crate::Estimate;
+use scaleprof_vocabulary::{PerState, ThreadState};
 use serde::{Deserialize, Serialize};
 
 /// Where the time of the threads that serve the load's connections goes (DESIGN section 2). By Little's law the times of all
 /// states add up to connections over throughput; the residuals say how well they do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Thread-seconds per transaction in each state, of the threads that serve the load's connections.
-    pub seconds_per_txn: StateSeconds,
+    /// Thread-seconds per transaction in each state, of the threads that serve the load's connections. A state that cannot be told
+    /// apart is none, and the time is in another: without stacks `spin` is in `cpu`.
+    pub seconds_per_txn: PerState<Option<f64>>,
     /// N/X: seconds that all connections together spend per transaction, by the client's count.
     pub connections_over_throughput: Option<f64>,
     /// Sum of the states over N/X, less 1.
@@ -34,63 +36,6 @@ pub struct Ledger {
     pub observed_waits_share: Option<f64>,
 }
 
-/// Seconds by state. A state that cannot be told apart is none, and the time is in another: without stacks `spin` is in `cpu`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct StateSeconds {
-    /// On a CPU.
-    pub cpu: Option<f64>,
-    /// On a CPU, in a loop that waits for another thread.
-    pub spin: Option<f64>,
-    /// Runnable, and no CPU is free.
-    pub runq: Option<f64>,
-    /// Blocked in a futex, which is a mutex or a condition variable, or by a lock of the kernel.
-    pub lock: Option<f64>,
-    /// Blocked until a disk has done something.
-    pub io: Option<f64>,
-    /// Blocked on a socket.
-    pub net: Option<f64>,
-    /// Asleep for a time of its own choice.
-    pub sleep: Option<f64>,
-    /// Blocked by anything else.
-    pub other: Option<f64>,
-}
-
-impl StateSeconds {
-    /// The states by name, in the order in which they are shown.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 8] {
-        [
-            ("cpu", self.cpu),
-            ("spin", self.spin),
-            ("runq", self.runq),
-            ("lock", self.lock),
-            ("io", self.io),
-            ("net", self.net),
-            ("sleep", self.sleep),
-            ("other", self.other),
-        ]
-    }
-
-    /// The place of the state of that name.
-    pub fn named_mut(&mut self, state: &str) -> Option<&mut Option<f64>> {
-        Some(match state {
-            "cpu" => &mut self.cpu,
-            "spin" => &mut self.spin,
-            "runq" => &mut self.runq,
-            "lock" => &mut self.lock,
-            "io" => &mut self.io,
-            "net" => &mut self.net,
-            "sleep" => &mut self.sleep,
-            "other" => &mut self.other,
-            _ => return None,
-        })
-    }
-
-    /// All states together.
-    pub fn sum(&self) -> f64 {
-        self.named().into_iter().filter_map(|(_, seconds)| seconds).sum()
-    }
-}
-
 /// Background threads of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundThreads {
@@ -99,14 +44,14 @@ pub struct BackgroundThreads {
     /// How many there were at most in one measurement; none where they were not told apart.
     pub threads: Option<u32>,
     /// Thread-seconds per second in each state.
-    pub seconds_per_second: StateSeconds,
+    pub seconds_per_second: PerState<Option<f64>>,
 }
 
 /// One call path of the connections' threads in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallPath {
     /// The state.
-    pub state: String,
+    pub state: ThreadState,
     /// Functions, outermost first; those of the kernel end in ` [k]`.
     pub path: Vec<String>,
     /// Thread-seconds per transaction.

@@ -1,8 +1,8 @@
 //! From a profile to the rows of one measurement.
 
 use crate::{FrameRow, LockRow, MeasurementRows, SampleRow, StackRow, UtcMicros};
-use scaleprof_profile::{Frames, Profile, Role, Sample, StackTree};
-use std::borrow::Cow;
+use scaleprof_profile::{Frames, Profile, Sample, StackTree};
+use scaleprof_vocabulary::Role;
 
 /// When a measurement began, by the clock of the samples and by that of the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,17 +82,17 @@ pub fn sample_rows(
             second: clock.second(sample.time_ns),
             time_us: clock.utc(sample.time_ns),
             thread: i64::from(sample.thread),
-            role: Cow::Borrowed(role(sample.thread).name()),
+            role: role(sample.thread),
             cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
-            state: Cow::Borrowed(sample.state.name()),
+            state: sample.state,
             stack: sample.stack.0,
-            unwind_status: Cow::Borrowed(sample.ending.name()),
+            unwind_status: sample.ending,
             weight_ns: sample.weight_ns,
             lock: wait.lock.map(|lock| lock.0),
-            waker_kind: wait.waker_kind.map(Cow::Borrowed),
+            waker_kind: wait.waker_kind,
             waker_stack: wait.waker_stack.map(|stack| stack.0),
             holder_stack: wait.holder_stack.map(|stack| stack.0),
-            holder_state: wait.holder_state.map(|state| Cow::Borrowed(state.name())),
+            holder_state: wait.holder_state,
         }
     })
 }

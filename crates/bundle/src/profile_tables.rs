@@ -5,27 +5,27 @@
 //! numbers in every bundle, and bundles can be laid in one folder.
 
 use crate::UtcMicros;
-use std::borrow::Cow;
+use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, UnwindStatus, WakerKind};
 use std::sync::Arc;
 
 /// Time that threads of one role spent in one state (table `states`).
 ///
 /// Rows without a thread are the sum over all threads of the role. Rows with one break the same time down and are never
 /// added to them.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StateRow {
     /// The measurement.
     pub measurement: i32,
     /// The second; none for a figure of the whole measurement.
     pub second: Option<i32>,
-    /// `connection` (serves a connection of the load), `control` (serves another connection), `background`.
-    pub role: String,
+    /// What these threads are there for.
+    pub role: Role,
     /// The thread's number in the kernel's initial PID namespace; none for all threads of the role together.
     pub thread: Option<i64>,
     /// The thread's name; only where there is a thread.
     pub name: Option<String>,
-    /// `cpu`, `spin`, `runq`, `lock`, `io`, `net`, `sleep`, `other`.
-    pub state: String,
+    /// What they did.
+    pub state: ThreadState,
     /// Thread-nanoseconds.
     pub nanoseconds: i64,
     /// Thread-nanoseconds in which these threads were alive, measured apart from the states. It
@@ -34,8 +34,7 @@ pub struct StateRow {
     pub lifetime_ns: Option<i64>,
 }
 
-/// One thread at one moment, and the time that it stands for (table `samples`). Its few words are mostly known when this is compiled: a
-/// copy of each for every one of millions of rows takes longer than writing them.
+/// One thread at one moment, and the time that it stands for (table `samples`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
     /// The measurement.
@@ -47,21 +46,21 @@ pub struct SampleRow {
     /// The thread, as in `states`.
     pub thread: i64,
     /// The thread's role, as in `states`.
-    pub role: Cow<'static, str>,
+    pub role: Role,
     /// The CPU that it ran on last.
     pub cpu: i32,
     /// Its state, as in `states`.
-    pub state: Cow<'static, str>,
+    pub state: ThreadState,
     /// Its call path: a row of `stacks`.
     pub stack: i64,
-    /// How the walk through its stack ended: `complete`, or why it did not reach the thread's first frame.
-    pub unwind_status: Cow<'static, str>,
+    /// How the walk through its stack ended.
+    pub unwind_status: UnwindStatus,
     /// Thread-nanoseconds that it stands for. Sums over samples are unbiased.
     pub weight_ns: f64,
     /// The lock that it waited for: a row of `locks`. Only in state `lock`.
     pub lock: Option<i64>,
-    /// What ended its wait: `same_process` (a thread of the server), `other_process`, `kernel`.
-    pub waker_kind: Option<Cow<'static, str>>,
+    /// What ended its wait.
+    pub waker_kind: Option<WakerKind>,
     /// Where that thread of the server was.
     pub waker_stack: Option<i64>,
     /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
@@ -69,7 +68,7 @@ pub struct SampleRow {
     pub holder_stack: Option<i64>,
     /// What that thread was doing there, as in `state`; none where it is not known who held the
     /// lock.
-    pub holder_state: Option<Cow<'static, str>>,
+    pub holder_state: Option<ThreadState>,
 }
 
 /// One node of the tree of call paths (table `stacks`).
@@ -104,8 +103,8 @@ pub struct FrameRow {
     pub file: Option<Arc<str>>,
     /// Line in it.
     pub line: Option<i32>,
-    /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub symbol_source: Arc<str>,
+    /// Where the name comes from.
+    pub symbol_source: SymbolSource,
 }
 
 /// One lock in one measurement, by the operation with which it was waited for (table `locks`).

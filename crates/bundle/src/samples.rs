@@ -1,8 +1,8 @@
 //! The samples of a bundle, column by column: there may be tens of millions of them.
 
 use crate::{Coded, MeasurementClock, SampleRow, UtcMicros};
-use scaleprof_profile::{Role, Sample, Wait};
-use std::borrow::Cow;
+use scaleprof_profile::{Sample, Wait};
+use scaleprof_vocabulary::{Role, ThreadState, UnwindStatus, WakerKind};
 use std::hash::Hash;
 
 /// All rows of the table `samples`, in their order.
@@ -19,17 +19,17 @@ pub struct SampleBlock {
     pub(crate) second: Coded<i32>,
     pub(crate) time_us: Vec<UtcMicros>,
     pub(crate) thread: Coded<i64>,
-    pub(crate) role: Coded<String>,
+    pub(crate) role: Coded<Role>,
     pub(crate) cpu: Coded<i32>,
-    pub(crate) state: Coded<String>,
+    pub(crate) state: Coded<ThreadState>,
     pub(crate) stack: Coded<i64>,
-    pub(crate) unwind_status: Coded<String>,
+    pub(crate) unwind_status: Coded<UnwindStatus>,
     pub(crate) weight_ns: Vec<f64>,
     pub(crate) lock: Coded<Option<i64>>,
-    pub(crate) waker_kind: Coded<Option<String>>,
+    pub(crate) waker_kind: Coded<Option<WakerKind>>,
     pub(crate) waker_stack: Coded<Option<i64>>,
     pub(crate) holder_stack: Coded<Option<i64>>,
-    pub(crate) holder_state: Coded<Option<String>>,
+    pub(crate) holder_state: Coded<Option<ThreadState>>,
 }
 
 impl Samples {
@@ -74,20 +74,20 @@ impl Samples {
     ) -> Samples {
         Samples::of_blocks(vec![SampleBlock {
             measurement,
-            second: numbers(samples, |sample| clock.second(sample.time_ns)),
+            second: fields(samples, |sample| clock.second(sample.time_ns)),
             time_us: samples.iter().map(|sample| clock.utc(sample.time_ns)).collect(),
-            thread: numbers(samples, |sample| i64::from(sample.thread)),
-            role: words(samples, |sample| role(sample.thread).name()),
-            cpu: numbers(samples, |sample| i32::try_from(sample.cpu).unwrap_or(i32::MAX)),
-            state: words(samples, |sample| sample.state.name()),
-            stack: numbers(samples, |sample| sample.stack.0),
-            unwind_status: words(samples, |sample| sample.ending.name()),
+            thread: fields(samples, |sample| i64::from(sample.thread)),
+            role: fields(samples, |sample| role(sample.thread)),
+            cpu: fields(samples, |sample| i32::try_from(sample.cpu).unwrap_or(i32::MAX)),
+            state: fields(samples, |sample| sample.state),
+            stack: fields(samples, |sample| sample.stack.0),
+            unwind_status: fields(samples, |sample| sample.ending),
             weight_ns: samples.iter().map(|sample| sample.weight_ns).collect(),
-            lock: numbers_of_waits(samples, |wait| Some(wait.lock?.0)),
-            waker_kind: words_of_waits(samples, |wait| wait.waker_kind),
-            waker_stack: numbers_of_waits(samples, |wait| Some(wait.waker_stack?.0)),
-            holder_stack: numbers_of_waits(samples, |wait| Some(wait.holder_stack?.0)),
-            holder_state: words_of_waits(samples, |wait| Some(wait.holder_state?.name())),
+            lock: of_waits(samples, |wait| Some(wait.lock?.0)),
+            waker_kind: of_waits(samples, |wait| wait.waker_kind),
+            waker_stack: of_waits(samples, |wait| Some(wait.waker_stack?.0)),
+            holder_stack: of_waits(samples, |wait| Some(wait.holder_stack?.0)),
+            holder_state: of_waits(samples, |wait| wait.holder_state),
         }])
     }
 
@@ -129,7 +129,7 @@ impl SampleBlock {
     }
 
     /// [`SampleRow::role`].
-    pub fn roles(&self) -> &Coded<String> {
+    pub fn roles(&self) -> &Coded<Role> {
         &self.role
     }
 
@@ -139,7 +139,7 @@ impl SampleBlock {
     }
 
     /// [`SampleRow::state`].
-    pub fn states(&self) -> &Coded<String> {
+    pub fn states(&self) -> &Coded<ThreadState> {
         &self.state
     }
 
@@ -148,8 +148,8 @@ impl SampleBlock {
         &self.stack
     }
 
-    /// [`SampleRow::ending`].
-    pub fn endings(&self) -> &Coded<String> {
+    /// [`SampleRow::unwind_status`].
+    pub fn unwind_statuses(&self) -> &Coded<UnwindStatus> {
         &self.unwind_status
     }
 
@@ -164,7 +164,7 @@ impl SampleBlock {
     }
 
     /// [`SampleRow::waker_kind`].
-    pub fn waker_kinds(&self) -> &Coded<Option<String>> {
+    pub fn waker_kinds(&self) -> &Coded<Option<WakerKind>> {
         &self.waker_kind
     }
 
@@ -179,7 +179,7 @@ impl SampleBlock {
     }
 
     /// [`SampleRow::holder_state`].
-    pub fn holder_states(&self) -> &Coded<Option<String>> {
+    pub fn holder_states(&self) -> &Coded<Option<ThreadState>> {
         &self.holder_state
     }
 
@@ -195,17 +195,17 @@ impl SampleBlock {
             second: *self.second.get(row)?,
             time_us: *self.time_us.get(row)?,
             thread: *self.thread.get(row)?,
-            role: self.role.get(row)?.clone().into(),
+            role: *self.role.get(row)?,
             cpu: *self.cpu.get(row)?,
-            state: self.state.get(row)?.clone().into(),
+            state: *self.state.get(row)?,
             stack: *self.stack.get(row)?,
-            unwind_status: self.unwind_status.get(row)?.clone().into(),
+            unwind_status: *self.unwind_status.get(row)?,
             weight_ns: *self.weight_ns.get(row)?,
             lock: *self.lock.get(row)?,
-            waker_kind: self.waker_kind.get(row)?.clone().map(Cow::Owned),
+            waker_kind: *self.waker_kind.get(row)?,
             waker_stack: *self.waker_stack.get(row)?,
             holder_stack: *self.holder_stack.get(row)?,
-            holder_state: self.holder_state.get(row)?.clone().map(Cow::Owned),
+            holder_state: *self.holder_state.get(row)?,
         })
     }
 
@@ -213,45 +213,30 @@ impl SampleBlock {
     fn of(measurement: i32, rows: &[SampleRow]) -> SampleBlock {
         SampleBlock {
             measurement,
-            second: numbers(rows, |row| row.second),
+            second: fields(rows, |row| row.second),
             time_us: rows.iter().map(|row| row.time_us).collect(),
-            thread: numbers(rows, |row| row.thread),
-            role: words(rows, |row| &row.role),
-            cpu: numbers(rows, |row| row.cpu),
-            state: words(rows, |row| &row.state),
-            stack: numbers(rows, |row| row.stack),
-            unwind_status: words(rows, |row| &row.unwind_status),
+            thread: fields(rows, |row| row.thread),
+            role: fields(rows, |row| row.role),
+            cpu: fields(rows, |row| row.cpu),
+            state: fields(rows, |row| row.state),
+            stack: fields(rows, |row| row.stack),
+            unwind_status: fields(rows, |row| row.unwind_status),
             weight_ns: rows.iter().map(|row| row.weight_ns).collect(),
-            lock: numbers(rows, |row| row.lock),
-            waker_kind: words_or_none(rows, |row| &row.waker_kind),
-            waker_stack: numbers(rows, |row| row.waker_stack),
-            holder_stack: numbers(rows, |row| row.holder_stack),
-            holder_state: words_or_none(rows, |row| &row.holder_state),
+            lock: fields(rows, |row| row.lock),
+            waker_kind: fields(rows, |row| row.waker_kind),
+            waker_stack: fields(rows, |row| row.waker_stack),
+            holder_stack: fields(rows, |row| row.holder_stack),
+            holder_state: fields(rows, |row| row.holder_state),
         }
     }
 }
 
-fn numbers<R, T: Hash + Eq + Copy>(rows: &[R], number: impl Fn(&R) -> T) -> Coded<T> {
-    Coded::by(rows.iter().map(number), |number| number)
+fn fields<R, T: Hash + Eq + Copy>(rows: &[R], field: impl Fn(&R) -> T) -> Coded<T> {
+    Coded::by(rows.iter().map(field), |value| value)
 }
 
-fn words<R>(rows: &[R], word: impl Fn(&R) -> &str) -> Coded<String> {
-    Coded::by(rows.iter().map(word), str::to_owned)
-}
-
-fn words_or_none(rows: &[SampleRow], word: fn(&SampleRow) -> &Option<Cow<'static, str>>) -> Coded<Option<String>> {
-    let words = rows.iter().map(|row| word(row).as_deref());
-    Coded::by(words, |word| word.map(str::to_owned))
-}
-
-/// The word of a sample's wait, where it has one.
-fn words_of_waits(samples: &[Sample], word: impl Fn(&Wait) -> Option<&'static str>) -> Coded<Option<String>> {
-    let words = samples.iter().map(|sample| word(sample.wait.as_deref()?));
-    Coded::by(words, |word| word.map(str::to_owned))
-}
-
-fn numbers_of_waits(samples: &[Sample], number: impl Fn(&Wait) -> Option<i64>) -> Coded<Option<i64>> {
-    numbers(samples, |sample| number(sample.wait.as_deref()?))
+fn of_waits<T: Hash + Eq + Copy>(samples: &[Sample], field: impl Fn(&Wait) -> Option<T>) -> Coded<Option<T>> {
+    fields(samples, |sample| field(sample.wait.as_deref()?))
 }
 
 impl Extend<SampleRow> for Samples {
@@ -282,13 +267,13 @@ impl PartialEq for Samples {
 mod tests {
     use super::*;
     use crate::sample_rows;
-    use scaleprof_profile::{Ending, LockId, StackId, ThreadState};
+    use scaleprof_profile::{LockId, StackId};
 
     #[test]
     fn those_of_a_profile_are_what_its_rows_tell() {
         let wait = Wait {
             lock: Some(LockId(7)),
-            waker_kind: Some("thread"),
+            waker_kind: Some(WakerKind::SameProcess),
             waker_stack: Some(StackId(-3)),
             holder_stack: Some(StackId(4)),
             holder_state: Some(ThreadState::Io),
@@ -300,7 +285,7 @@ mod tests {
             state: ThreadState::ALL[number as usize % ThreadState::ALL.len()],
             weight_ns: number as f64 * 1e6,
             stack: StackId(number as i64 % 4 - 2),
-            ending: [Ending::Complete, Ending::TooDeep][number as usize % 2],
+            ending: [UnwindStatus::Complete, UnwindStatus::TooDeep][number as usize % 2],
             wait: wait.map(Box::new),
         };
         let without_lock = Wait {

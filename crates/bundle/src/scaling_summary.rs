@@ -1,6 +1,7 @@
 //! The scaling profile in `summary.json`: how many of the connections do nothing useful, and where (DESIGN section 2).
 
 use crate::Estimate;
+use scaleprof_vocabulary::ThreadState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub struct LostThreads {
     pub cpus_busy: bool,
     /// Threads lost, by state: throughput times what a transaction spends more in it than at the base rung. Negative where it
     /// spends less (group commit saves).
-    pub lost_threads: BTreeMap<String, Estimate>,
+    pub lost_threads: BTreeMap<ThreadState, Estimate>,
     /// How many times longer the same work took in all functions alike (caches, SMT, the clock) than at the base rung, at least 1;
     /// none where that cannot be told. It is taken out of the losses of call paths on a CPU.
     pub uniform_slowdown: Option<f64>,
@@ -44,7 +45,7 @@ pub struct LostThreads {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LostPath {
     /// The state.
-    pub state: String,
+    pub state: ThreadState,
     /// Functions, outermost first; those of the kernel end in ` [k]`.
     pub path: Vec<String>,
     /// Threads lost in it at each rung of the profile, in its order.

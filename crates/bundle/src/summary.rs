@@ -3,6 +3,7 @@
 //! A figure that could not be measured is null, and `missing` says why.
 
 use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, RemedyResult, ScalingProfile, WatchSummary};
+use scaleprof_vocabulary::ThreadState;
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -139,7 +140,7 @@ pub struct Explained {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnexplainedPath {
     /// The state.
-    pub state: String,
+    pub state: ThreadState,
     /// Functions, outermost first; those of the kernel end in ` [k]`.
     pub path: Vec<String>,
     /// Its part of what a transaction takes more.

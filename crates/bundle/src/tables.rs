@@ -4,6 +4,8 @@
 //! measurements. Measurements are numbered in the order in which they ran, so the number is also
 //! the clock of the run.
 
+use scaleprof_vocabulary::{LatencyKind, MeasurementOutcome, Operation};
+
 /// Microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UtcMicros(pub i64);
@@ -25,8 +27,8 @@ pub struct MeasurementRow {
     pub started_at: UtcMicros,
     /// How long it took to open the connections, seconds.
     pub connect_seconds: f64,
-    /// How it ended: `complete`, `failed` (an error of a statement), `server_died`, `interrupted`.
-    pub outcome: String,
+    /// How it ended.
+    pub outcome: MeasurementOutcome,
     /// 99th percentile of the time from a socket being ready to being served by the client, microseconds.
     pub client_lag_p99_us: Option<f64>,
     /// Threads of the client.
@@ -99,10 +101,10 @@ pub struct LatencyRow {
     pub measurement: i32,
     /// The second.
     pub second: i32,
-    /// `service` or `response`.
-    pub kind: String,
-    /// `transaction` or `statement`.
-    pub operation: String,
+    /// Which time.
+    pub kind: LatencyKind,
+    /// What took it.
+    pub operation: Operation,
     /// Which statement of a script, or which kind of transaction where a workload has several, from
     /// 1; none for all transactions together.
     pub number: Option<i32>,
@@ -119,14 +121,9 @@ impl LatencyRow {
     /// Whether it counts transactions of all kinds.
     #[must_use]
     pub fn is_of_all_transactions(&self) -> bool {
-        self.operation == TRANSACTION && self.number.is_none()
+        self.operation == Operation::Transaction && self.number.is_none()
     }
 }
-
-/// [`LatencyRow::operation`] of transactions.
-pub const TRANSACTION: &str = "transaction";
-/// [`LatencyRow::operation`] of statements.
-pub const STATEMENT: &str = "statement";
 
 /// Errors of one kind in one measurement (table `errors`).
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,7 @@
 //! What a watch of a running server comes to, in `summary.json`: no load of ours, so nothing is per transaction.
 
-use crate::{BackgroundThreads, Estimate, StateSeconds};
+use crate::{BackgroundThreads, Estimate};
+use scaleprof_vocabulary::{PerState, ThreadState};
 use serde::{Deserialize, Serialize};
 
 /// What the server's threads did while they were watched. All times are thread-seconds per second.
@@ -45,7 +46,7 @@ pub struct WatchedThreads {
     /// How many different ones were seen; none where it cannot be told whom a thread serves.
     pub threads: Option<u32>,
     /// Thread-seconds per second in each state; none in all of them where there was no such thread.
-    pub seconds_per_second: StateSeconds,
+    pub seconds_per_second: PerState<Option<f64>>,
     /// Thread-seconds per second in which they were alive, measured apart from the states: threads on average.
     pub lifetime_per_second: Option<f64>,
     /// Sum of the states over the lifetime, less 1.
@@ -56,7 +57,7 @@ pub struct WatchedThreads {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchedPath {
     /// The state.
-    pub state: String,
+    pub state: ThreadState,
     /// Functions, outermost first; those of the kernel end in ` [k]`.
     pub path: Vec<String>,
     /// Thread-seconds per second. The paths of a state add up to it.

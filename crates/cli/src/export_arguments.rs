@@ -3,7 +3,8 @@
 use crate::import_arguments::RecordingArguments;
 use clap::Args;
 use scaleprof_analysis::export::Wanted;
-use scaleprof_profile::{Role, ThreadState, Unit};
+use scaleprof_profile::Unit;
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -99,7 +100,7 @@ pub(crate) enum States {
 fn state(text: &str) -> Result<States, String> {
     match text {
         "all" => Ok(States::All),
-        name => ThreadState::of_name(name).map(States::One).ok_or_else(|| {
+        name => ThreadState::parse(name).map(States::One).map_err(|_| {
             let names = ThreadState::ALL.map(ThreadState::name);
             format!("states are {} and all", names.join(", "))
         }),

@@ -165,8 +165,11 @@ fn parts(code: &NamedCode) -> String {
         .filter(|file| file.seconds() >= LEAST * code.seconds);
     let told: Vec<String> = told
         .map(|file| {
-            let mut sources: Vec<(&str, f64)> =
-                file.named.iter().map(|(source, time)| (words(source), *time)).collect();
+            let mut sources: Vec<(&str, f64)> = file
+                .named
+                .iter()
+                .map(|(source, time)| (source.label(), *time))
+                .collect();
             sources.sort_by(|a, b| b.1.total_cmp(&a.1));
             let sources: Vec<&str> = sources.into_iter().map(|(source, _)| source).collect();
             let sources = match sources.is_empty() {
@@ -183,27 +186,17 @@ fn parts(code: &NamedCode) -> String {
     told.join(", ")
 }
 
-/// A source of names, as `scaleprof check` calls it elsewhere.
-fn words(source: &str) -> &str {
-    match source {
-        "dwarf" => "debug information",
-        "symtab" => "symbol table",
-        "symbol_list" => "symbol list",
-        "dynsym" => "exported",
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scaleprof_vocabulary::SymbolSource;
     use std::collections::BTreeMap;
 
     fn file(module: &str, named: f64, unnamed: f64) -> NamedFile {
         NamedFile {
             module: module.to_owned(),
             build_id: None,
-            named: BTreeMap::from([("symtab".to_owned(), named)]),
+            named: BTreeMap::from([(SymbolSource::Symtab, named)]),
             unnamed,
         }
     }

@@ -1,6 +1,7 @@
 //! Transactions that were under way when time was up.
 
 use scaleprof_bundle::LatencyRow;
+use scaleprof_vocabulary::LatencyKind;
 use scaleprof_workload::LoadOutcome;
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
     let mut by_time: BTreeMap<i64, f64> = BTreeMap::new();
     for row in latency
         .iter()
-        .filter(|row| row.kind == "service" && row.is_of_all_transactions())
+        .filter(|row| row.kind == LatencyKind::Service && row.is_of_all_transactions())
     {
         counted += row.count;
         *by_time.entry(row.value_ns).or_default() += row.count as f64 * row.value_ns as f64;
@@ -65,7 +66,7 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::TRANSACTION;
+    use scaleprof_vocabulary::Operation;
 
     fn told(latency: &[(i64, i64)], transactions: u64, median_ms: u64) -> Option<String> {
         let rows: Vec<LatencyRow> = latency
@@ -73,8 +74,8 @@ mod tests {
             .map(|(ms, count)| LatencyRow {
                 measurement: 0,
                 second: 3,
-                kind: "service".to_owned(),
-                operation: TRANSACTION.to_owned(),
+                kind: LatencyKind::Service,
+                operation: Operation::Transaction,
                 number: None,
                 name: None,
                 value_ns: ms * 1_000_000,

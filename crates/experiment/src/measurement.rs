@@ -18,6 +18,7 @@ use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, MeasurementRow, MeasurementRows};
 use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
+use scaleprof_vocabulary::MeasurementOutcome;
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{
@@ -188,7 +189,7 @@ impl MeasurementContext<'_> {
             },
             started_at: observer.started_at,
             connect_seconds,
-            outcome: outcome_word(problem.as_ref()).to_owned(),
+            outcome: outcome(problem.as_ref()),
             client_lag_p99_us: observer.lag_p99_us(),
             // Those of the neighbours' loads too: the client's CPU time is that of all.
             client_threads: (plan.threads as usize * (1 + beside.neighbours().len())) as i32,
@@ -433,12 +434,12 @@ impl MeasurementContext<'_> {
     }
 }
 
-fn outcome_word(problem: Option<&RunError>) -> &'static str {
+fn outcome(problem: Option<&RunError>) -> MeasurementOutcome {
     match problem {
-        None => "complete",
-        Some(RunError::Stopped) => "interrupted",
-        Some(RunError::ServerDied { .. }) => "server_died",
-        Some(_) => "failed",
+        None => MeasurementOutcome::Complete,
+        Some(RunError::Stopped) => MeasurementOutcome::Interrupted,
+        Some(RunError::ServerDied { .. }) => MeasurementOutcome::ServerDied,
+        Some(_) => MeasurementOutcome::Failed,
     }
 }
 

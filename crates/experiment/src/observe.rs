@@ -7,8 +7,9 @@ use crate::status_watch::StatusWatch;
 use crate::stretch::Stretch;
 use crate::threads::ThreadWatch;
 use crate::turns::{Player, Seat};
-use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, STATEMENT, SecondRow, TRANSACTION, UtcMicros};
+use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
+use scaleprof_vocabulary::{LatencyKind, Operation};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord, ThreadTimes};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -263,16 +264,16 @@ impl<'a> MeasurementObserver<'a> {
     fn push_latency(
         &mut self,
         second: i32,
-        kind: &str,
-        (operation, number, name): Operation<'_>,
+        kind: LatencyKind,
+        (operation, number, name): Timed<'_>,
         histogram: &hdrhistogram::Histogram<u32>,
     ) {
         for bucket in histogram.iter_recorded() {
             self.latency.push(LatencyRow {
                 measurement: self.measurement,
                 second,
-                kind: kind.to_owned(),
-                operation: operation.to_owned(),
+                kind,
+                operation,
                 number,
                 name: name.map(str::to_owned),
                 value_ns: bucket.value_iterated_to() as i64,
@@ -283,8 +284,8 @@ impl<'a> MeasurementObserver<'a> {
 }
 
 /// Of what a latency is: operation, number and name of [`LatencyRow`].
-type Operation<'a> = (&'static str, Option<i32>, Option<&'a str>);
-const ALL_TRANSACTIONS: Operation<'static> = (TRANSACTION, None, None);
+type Timed<'a> = (Operation, Option<i32>, Option<&'a str>);
+const ALL_TRANSACTIONS: Timed<'static> = (Operation::Transaction, None, None);
 
 /// The counters of every second between two samples, and what could not be counted.
 pub(crate) fn counter_rows(measurement: i32, samples: &[Sample]) -> (Vec<CounterRow>, Vec<(String, String)>) {
@@ -392,21 +393,26 @@ impl LoadObserver for MeasurementObserver<'_> {
             max_ns: (!record.service.is_empty()).then(|| record.service.max() as i64),
         });
         me.load_threads.extend(record.load_threads.map(|times| (second, times)));
-        me.push_latency(second, "service", ALL_TRANSACTIONS, &record.service);
+        me.push_latency(second, LatencyKind::Service, ALL_TRANSACTIONS, &record.service);
         if let Some(response) = &record.response {
             me.backlog.push((second, record.backlog));
-            me.push_latency(second, "response", ALL_TRANSACTIONS, response);
+            me.push_latency(second, LatencyKind::Response, ALL_TRANSACTIONS, response);
         }
         for (number, histogram) in (1..).zip(&record.statements) {
             let verb = me.statement_verbs.get(number as usize - 1).copied().flatten();
-            me.push_latency(second, "service", (STATEMENT, Some(number), verb), histogram);
+            me.push_latency(
+                second,
+                LatencyKind::Service,
+                (Operation::Statement, Some(number), verb),
+                histogram,
+            );
         }
         for (number, histogram) in (1..).zip(&record.kinds) {
             let name = me.transaction_names.get(number as usize - 1).cloned();
             me.push_latency(
                 second,
-                "service",
-                (TRANSACTION, Some(number), name.as_deref()),
+                LatencyKind::Service,
+                (Operation::Transaction, Some(number), name.as_deref()),
                 histogram,
             );
         }

@@ -6,6 +6,7 @@ use crate::stretch::Stretch;
 use crate::threads::{Load, ThreadWatch};
 use scaleprof_bundle::{BundleError, BundleWriter, MeasurementRow, MeasurementRows, SecondRow, UtcMicros};
 use scaleprof_probe::{ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
+use scaleprof_vocabulary::MeasurementOutcome;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -91,7 +92,7 @@ impl OwnLoad {
             offered_rate: None,
             started_at,
             connect_seconds: 0.0,
-            outcome: "complete".to_owned(),
+            outcome: MeasurementOutcome::Complete,
             client_lag_p99_us: None,
             client_threads: 1,
             client_resident_bytes: None,

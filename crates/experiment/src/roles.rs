@@ -1,12 +1,13 @@
 //! Which of the server's threads serve the load.
 
+use scaleprof_vocabulary::Role;
 use std::collections::HashMap;
 
 use foldhash::HashSet;
 
 use crate::sample_pieces::in_pieces;
 
-use scaleprof_profile::{Frame, FrameId, Frames, KERNEL, Profile, Role, Sample, StackId, StackTree};
+use scaleprof_profile::{Frame, FrameId, Frames, KERNEL, Profile, Sample, StackId, StackTree};
 
 /// What a thread did in a measurement, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +141,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
     use proptest::sample::select;
+    use scaleprof_vocabulary::SymbolSource;
 
     fn thread(thread: u32, cpu_ns: u64, net_ns: u64) -> ThreadUse {
         ThreadUse { thread, cpu_ns, net_ns }
@@ -184,7 +186,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "symtab".into(),
+            symbol_source: SymbolSource::Symtab,
         };
         let (mut stacks, mut frames) = (StackTree::default(), Frames::default());
         let ids: Vec<FrameId> = names.iter().map(|name| frames.intern(frame(name))).collect();

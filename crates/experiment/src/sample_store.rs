@@ -4,10 +4,11 @@
 //! A server's threads are at few places most of the time. A watch may go on for days: past a bound
 //! no more are kept, and those are counted.
 
+use scaleprof_vocabulary::{ThreadState, WakerKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use scaleprof_profile::{LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
+use scaleprof_profile::{LockWait, RawSample, RawStack, Waker};
 
 /// Room for samples and the addresses of their stacks: 48 bytes and more each, 8 bytes each.
 const MOST_SAMPLES: usize = 2_000_000;
@@ -194,7 +195,7 @@ mod tests {
                 goes_on: true,
             }),
             waker: Some(Waker {
-                kind: WakerKind::SameProcess(8),
+                kind: WakerKind::SameProcess,
                 stack: Some(stack(&[5])),
             }),
             ..sample(3, &[3, 4])

@@ -1,10 +1,11 @@
 //! What was seen of the server's threads between two readings, whoever saw it.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::collections::{BTreeMap, HashMap};
 
 use scaleprof_probe::plain::PlainWatch;
 use scaleprof_probe::{WatchCounts, WatchReading};
-use scaleprof_profile::{Ending, RawSample, ThreadState};
+use scaleprof_profile::RawSample;
 
 use crate::sample_store::{SampleStore, StoredSample};
 
@@ -26,7 +27,7 @@ pub(crate) struct ThreadStretch {
     pub(crate) thread: u32,
     pub(crate) name: String,
     pub(crate) lifetime_ns: u64,
-    pub(crate) nanoseconds: [u64; 8],
+    pub(crate) nanoseconds: [u64; ThreadState::IN_KERNEL],
     /// Of its waits for a socket, what was seen and not concluded.
     pub(crate) net_seen_ns: u64,
     /// What only the kernel's programs count.
@@ -119,7 +120,7 @@ fn counts(counts: &WatchCounts, not_stored: u64) -> Counts {
     let for_memory = counts.lost_unread + not_stored;
     Counts {
         stacks: counts.walks(),
-        complete: counts.endings[Ending::Complete as usize],
+        complete: counts.endings[UnwindStatus::Complete as usize],
         reader_ns: Some(counts.reader_cpu_ns),
         lost: counts.lost_to_full_ring
             + counts.lost_without_slot
@@ -140,7 +141,7 @@ fn counts(counts: &WatchCounts, not_stored: u64) -> Counts {
 pub(crate) fn of_plain(watch: &mut PlainWatch, store: &mut SampleStore) -> (Stretch, u64) {
     let reading = watch.read();
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let is_complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
+    let is_complete = |sample: &&RawSample| sample.stack.ending == UnwindStatus::Complete;
     let stacks = reading.samples.len() as u64;
     let complete = reading.samples.iter().filter(is_complete).count() as u64;
     let samples = store.store(reading.samples);
@@ -194,7 +195,7 @@ pub(crate) fn whole_measurement(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStre
             thread: thread.thread,
             name: String::new(),
             lifetime_ns: 0,
-            nanoseconds: [0; 8],
+            nanoseconds: [0; ThreadState::IN_KERNEL],
             net_seen_ns: 0,
             switching: None,
             ended: false,
@@ -221,7 +222,7 @@ mod tests {
             thread,
             name: String::new(),
             lifetime_ns: 1,
-            nanoseconds: [0; 8],
+            nanoseconds: [0; ThreadState::IN_KERNEL],
             net_seen_ns: 0,
             switching: None,
             ended,

@@ -1,15 +1,16 @@
 //! What a measurement's tables say of the server's threads.
 
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, HashMap};
 
 use scaleprof_bundle::{CounterRow, StateRow};
-use scaleprof_profile::{Role, ThreadState};
 
 use crate::stretch::{Counts, LostBy, Stretch, SwitchTime, Switching, ThreadStretch};
 
 /// The states that a collector tells; spinning is found later, in the stacks.
 fn told_states() -> impl Iterator<Item = ThreadState> {
-    ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin)
+    let in_kernel = ThreadState::ALL.into_iter().take(ThreadState::IN_KERNEL);
+    in_kernel.filter(|state| *state != ThreadState::Spin)
 }
 
 pub(crate) fn second_rows(
@@ -18,30 +19,30 @@ pub(crate) fn second_rows(
     stretch: &Stretch,
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
-    let mut sums: HashMap<(&'static str, ThreadState), u64> = HashMap::new();
-    let mut lifetimes: HashMap<&'static str, u64> = HashMap::new();
+    let mut sums: HashMap<(Role, ThreadState), u64> = HashMap::new();
+    let mut lifetimes: HashMap<Role, u64> = HashMap::new();
     for thread in &stretch.threads {
-        let role = role(thread.thread).name();
+        let role = role(thread.thread);
         *lifetimes.entry(role).or_default() += thread.lifetime_ns;
         for state in told_states() {
             *sums.entry((role, state)).or_default() += thread.nanoseconds[state as usize];
         }
     }
-    let lifetime = |role: &str| lifetimes.get(role).copied().map(signed);
+    let lifetime = |role: Role| lifetimes.get(&role).copied().map(signed);
     let mut rows: Vec<StateRow> = sums
         .into_iter()
         .map(|((role, state), nanoseconds)| StateRow {
             measurement,
             second: Some(second),
-            role: role.to_owned(),
+            role,
             thread: None,
             name: None,
-            state: state.name().to_owned(),
+            state,
             nanoseconds: signed(nanoseconds),
             lifetime_ns: lifetime(role).filter(|_| state == ThreadState::Cpu),
         })
         .collect();
-    rows.sort_by(|a, b| (&a.role, &a.state).cmp(&(&b.role, &b.state)));
+    rows.sort_by_key(|row| (row.role, row.state));
     rows
 }
 
@@ -57,10 +58,10 @@ pub(crate) fn thread_rows(
         .map(|(state, nanoseconds)| StateRow {
             measurement,
             second: None,
-            role: role.name().to_owned(),
+            role,
             thread: Some(i64::from(thread)),
             name: Some(name.to_owned()),
-            state: state.name().to_owned(),
+            state,
             nanoseconds: signed(nanoseconds),
             lifetime_ns: (state == ThreadState::Cpu).then(|| signed(stretch.lifetime_ns)),
         })
@@ -196,7 +197,7 @@ fn signed(nanoseconds: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn thread(thread: u32, nanoseconds: [u64; 8]) -> ThreadStretch {
+    fn thread(thread: u32, nanoseconds: [u64; ThreadState::IN_KERNEL]) -> ThreadStretch {
         ThreadStretch {
             thread,
             name: String::new(),
@@ -252,24 +253,35 @@ mod tests {
             }
         };
         let rows = second_rows(0, 3, &stretch, &role);
-        let of = |role: &str, state: &str| {
+        let of = |role: Role, state: ThreadState| {
             let row = rows.iter().find(|row| row.role == role && row.state == state);
             row.map(|row| row.nanoseconds)
         };
-        let states = ["cpu", "runq", "lock", "io", "net", "sleep", "other"];
+        let states = [
+            ThreadState::Cpu,
+            ThreadState::RunQueue,
+            ThreadState::Lock,
+            ThreadState::Io,
+            ThreadState::Net,
+            ThreadState::Sleep,
+            ThreadState::Other,
+        ];
         assert_eq!(
-            states.map(|state| of("connection", state)),
+            states.map(|state| of(Role::Connection, state)),
             [11, 22, 33, 44, 55, 66, 77].map(Some)
         );
         assert_eq!(
-            (of("background", "cpu"), of("background", "lock")),
+            (
+                of(Role::Background, ThreadState::Cpu),
+                of(Role::Background, ThreadState::Lock)
+            ),
             (Some(100), Some(900))
         );
-        for role in ["connection", "background"] {
-            let all: i64 = states.iter().filter_map(|state| of(role, state)).sum();
+        for role in [Role::Connection, Role::Background] {
+            let all: i64 = states.iter().filter_map(|state| of(role, *state)).sum();
             let of_role = rows.iter().filter(|row| row.role == role);
-            let lifetimes = of_role.filter_map(|row| Some((row.state.as_str(), row.lifetime_ns?)));
-            assert_eq!(lifetimes.collect::<Vec<_>>(), [("cpu", all)], "{role}");
+            let lifetimes = of_role.filter_map(|row| Some((row.state, row.lifetime_ns?)));
+            assert_eq!(lifetimes.collect::<Vec<_>>(), [(ThreadState::Cpu, all)], "{role:?}");
         }
     }
 
@@ -280,8 +292,8 @@ mod tests {
             let of_row = |row: StateRow| (row.state, row.nanoseconds, row.lifetime_ns);
             rows.into_iter().map(of_row).collect::<Vec<_>>()
         };
-        let expected = [("cpu".to_owned(), 0, Some(50)), ("io".to_owned(), 50, None)];
+        let expected = [(ThreadState::Cpu, 0, Some(50)), (ThreadState::Io, 50, None)];
         assert_eq!(rows(&thread(7, [0, 0, 0, 0, 50, 0, 0, 0])), expected);
-        assert_eq!(rows(&thread(7, [0; 8])), []);
+        assert_eq!(rows(&thread(7, [0; ThreadState::IN_KERNEL])), []);
     }
 }

@@ -1,5 +1,6 @@
 //! Watching the server's threads through the measurements of a run.
 
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 
 use scaleprof_bundle::{MeasurementClock, MeasurementRows, UtcMicros};
@@ -9,7 +10,7 @@ use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{
     CodeMap, ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, pid_namespaces, symbol_search,
 };
-use scaleprof_profile::{Converter, Role, ThreadState};
+use scaleprof_profile::Converter;
 
 use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};

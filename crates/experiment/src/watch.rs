@@ -15,6 +15,7 @@ use scaleprof_bundle::{
 };
 use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions, how_to_get_privileges};
 use scaleprof_server::CpuSet;
+use scaleprof_vocabulary::{MeasurementOutcome, Role, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -368,10 +369,13 @@ fn watched_seconds(stretches: &[Stretch]) -> Vec<CounterRow> {
 
 /// The one measurement of a watch. It counts whenever it ended: what was seen until then is whole.
 fn rung(seen: &Seen, rows: &MeasurementRows) -> MeasurementRow {
-    let of_connections = rows.states.iter().filter(|row| row.role == "connection");
-    let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
+    let of_connections = rows.states.iter().filter(|row| row.role == Role::Connection);
+    let told = |state| {
+        use ThreadState::{Io, Lock, Net, Sleep};
+        matches!(state, Net | Lock | Io | Sleep)
+    };
     let roles_are_told =
-        !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
+        !rows.samples.is_empty() || rows.states.iter().any(|row| told(row.state) && row.nanoseconds > 0);
     let connections: BTreeSet<i64> = of_connections.filter_map(|row| row.thread).collect();
     MeasurementRow {
         measurement: 0,
@@ -384,7 +388,7 @@ fn rung(seen: &Seen, rows: &MeasurementRows) -> MeasurementRow {
         offered_rate: None,
         started_at: seen.started_at,
         connect_seconds: 0.0,
-        outcome: "complete".to_owned(),
+        outcome: MeasurementOutcome::Complete,
         client_lag_p99_us: None,
         client_threads: 0,
         client_resident_bytes: None,

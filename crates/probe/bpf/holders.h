@@ -26,7 +26,7 @@ static __always_inline void send_owner(__u32 thread, __u32 owner, __u64 sleep, _
 	scratch->record.other = owner;
 	scratch->record.sleep = sleep;
 	scratch->record.time = now;
-	scratch->record.state = slot->state != STATE_CPU && slot->runnable_at ? STATE_RUN_QUEUE : slot->state;
+	scratch->record.state = slot->state != STATE_CPU && slot->runnable_at ? STATE_RUNQ : slot->state;
 	registers.pc = slot->pc;
 	registers.sp = slot->sp;
 	registers.fp = slot->fp;

@@ -6,6 +6,9 @@
 #ifndef SCALEPROF_LAYOUT_H
 #define SCALEPROF_LAYOUT_H
 
+/* States of threads, ends of walks and kinds of wakers: made from the crate vocabulary by build.rs. */
+#include "words.h"
+
 /* The most frames that are kept of one stack: server stacks are 15 to 40 deep. */
 #define MAX_USER_FRAMES 128
 #define MAX_KERNEL_FRAMES 64
@@ -16,37 +19,8 @@
 /* Mappings of one generation; the other half is filled while this one is in use. */
 #define MAX_MAPPINGS 2048
 
-#define STATES 8
-
 /* The CPU of a thread that has run where nobody saw it. */
 #define UNKNOWN_CPU 0xffff
-
-/* profile::ThreadState */
-enum thread_state {
-	STATE_CPU = 0,
-	STATE_SPIN = 1,
-	STATE_RUN_QUEUE = 2,
-	STATE_LOCK = 3,
-	STATE_IO = 4,
-	STATE_NET = 5,
-	STATE_SLEEP = 6,
-	STATE_OTHER = 7,
-};
-
-/* profile::Ending */
-enum ending {
-	END_COMPLETE = 0,
-	END_NO_USER_STACK = 1,
-	END_NO_MAPPING = 2,
-	END_NO_RULE = 3,
-	END_UNSUPPORTED_RULE = 4,
-	END_UNREADABLE_MEMORY = 5,
-	END_TOO_DEEP = 6,
-	END_NO_PROGRESS = 7,
-	END_NOT_TAKEN = 8,
-	END_FRAME_POINTER = 9,
-	ENDINGS = 10,
-};
 
 /* What a system call waits for; the program fills a table by call number, so that no number stands in here. */
 enum call_class {
@@ -262,13 +236,6 @@ enum record_kind {
 	RECORD_WAKE = 3,   /* the end of such a sleep: no stack */
 	RECORD_OWNER = 4,  /* stack of the owner of the futex that `thread` waits for; once more, later, if it ran at first */
 	RECORD_WAKER = 5,  /* stack of the thread that wakes `thread` */
-};
-
-enum waker_kind {
-	WAKER_UNKNOWN = 0,
-	WAKER_SIBLING = 1,
-	WAKER_OTHER_PROCESS = 2,
-	WAKER_KERNEL = 3,
 };
 
 /* In `lock_operation`: the lock is one of the kernel's, and the rest of it its kind. */

@@ -33,7 +33,7 @@ static __always_inline void stand_as_found(struct thread_slot *slot, struct task
 
 	user_registers(&registers, task);
 	if (task->__state == TASK_RUNNING) {
-		slot->state = STATE_RUN_QUEUE;
+		slot->state = STATE_RUNQ;
 		slot->runnable_at = slot->left_at;
 	} else {
 		slot->state = blocked_state(slot, task, &registers);
@@ -145,7 +145,7 @@ int find_threads(struct bpf_iter__task *ctx)
 	now = bpf_ktime_get_ns();
 	slot = slot_of(task->pid);
 	if (!slot) {
-		slot = new_slot(task, now, task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE);
+		slot = new_slot(task, now, task->on_cpu ? STATE_CPU : STATE_RUNQ);
 		if (slot)
 			find_first(slot, task, last_got_cpu);
 		return 0;

@@ -7,6 +7,8 @@
 
 #include "futex.h"
 
+_Static_assert((STATES & (STATES - 1)) == 0, "a state is kept within its table by a mask");
+
 static __always_inline struct thread_slot *slot_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&slots, &index);
@@ -192,7 +194,7 @@ static __always_inline void close_interval(struct thread_slot *slot, struct task
 	if (charged > all)
 		charged = all;
 	rest = all - charged;
-	if (slot->left_as == STATE_RUN_QUEUE)
+	if (slot->left_as == STATE_RUNQ)
 		queued = rest;
 	else if (scheduler_knows)
 		/* What was added of a wait under way may have been a little more than the scheduler makes of it when it is over. */
@@ -202,7 +204,7 @@ static __always_inline void close_interval(struct thread_slot *slot, struct task
 	if (queued > rest)
 		queued = rest;
 	slot->nanoseconds[STATE_CPU] += charged;
-	slot->nanoseconds[STATE_RUN_QUEUE] += queued;
+	slot->nanoseconds[STATE_RUNQ] += queued;
 	slot->nanoseconds[slot->left_as & (STATES - 1)] += rest - queued;
 	average = &slot->off_average[slot->left_as & (STATES - 1)];
 	*average += (rest > 0xffffffff ? 0xffffffff : (__u32)rest) / 8 - *average / 8;
@@ -379,12 +381,12 @@ static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *ta
 				until = slot->runnable_at;
 			known = until - slot->left_at;
 		}
-		if (slot->left_as == STATE_RUN_QUEUE)
+		if (slot->left_as == STATE_RUNQ)
 			known = 0;
 		if (known > rest)
 			known = rest;
 		slot->nanoseconds[STATE_CPU] += charged;
-		slot->nanoseconds[STATE_RUN_QUEUE] += queued;
+		slot->nanoseconds[STATE_RUNQ] += queued;
 		slot->nanoseconds[slot->left_as & (STATES - 1)] += known;
 		slot->unseen += rest - known;
 		slot->unseen_ran += charged > known_ran ? charged - known_ran : 0;

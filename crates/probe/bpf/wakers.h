@@ -38,7 +38,7 @@ static __always_inline enum waker_kind waker_of(const struct thread_slot *slot, 
 		if (is_sibling)
 			return WAKER_UNKNOWN;
 	}
-	return is_sibling ? WAKER_SIBLING : WAKER_OTHER_PROCESS;
+	return is_sibling ? WAKER_SAME_PROCESS : WAKER_OTHER_PROCESS;
 }
 
 #endif

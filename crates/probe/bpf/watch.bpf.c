@@ -153,7 +153,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	}
 	slot->seen_switches++;
 	if (preempted) {
-		state = STATE_RUN_QUEUE;
+		state = STATE_RUNQ;
 		slot->preemptions++;
 		slot->runnable_at = now;
 	} else {
@@ -253,7 +253,7 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
 	if ((__u32)task->tgid == watched)
-		new_slot(task, bpf_ktime_get_ns(), STATE_RUN_QUEUE);
+		new_slot(task, bpf_ktime_get_ns(), STATE_RUNQ);
 	return 0;
 }
 
@@ -280,15 +280,15 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!settings || settings->resting || (is_behind(slot, settings) && task->se.sum_exec_runtime != slot->ran))
 		return 0;
 	slot->runnable_at = bpf_ktime_get_ns();
-	if (!slot->sampled || slot->state == STATE_CPU || slot->state == STATE_RUN_QUEUE)
+	if (!slot->sampled || slot->state == STATE_CPU || slot->state == STATE_RUNQ)
 		return 0;
 	waker = (void *)bpf_get_current_task_btf();
 	user_registers(&registers, waker);
 	slot->waker_kind = waker_of(slot, waker, &registers);
-	if (slot->waker_kind != WAKER_SIBLING && slot->waker_kind != WAKER_OTHER_PROCESS)
+	if (slot->waker_kind != WAKER_SAME_PROCESS && slot->waker_kind != WAKER_OTHER_PROCESS)
 		return 0;
 	slot->waker = waker->pid;
-	if (slot->waker_kind != WAKER_SIBLING)
+	if (slot->waker_kind != WAKER_SAME_PROCESS)
 		return 0;
 	scratch = scratch_for(SCRATCH_SWITCH);
 	if (!scratch)

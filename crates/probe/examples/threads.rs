@@ -1,9 +1,9 @@
 //! Watches a process for some seconds and prints where its threads' time went: `threads PID [SECONDS]`.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions, process_cpu_clock};
-use scaleprof_profile::ThreadState;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -3,11 +3,11 @@
 use crate::dictionary::Hashed;
 use crate::locks::{LockIdentity, Locks, PathPart};
 use crate::{
-    Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
-    ThreadState, Variable, Wait,
+    Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree, Variable, Wait,
 };
 use foldhash::HashMap;
 use scaleprof_binary::parallel::filled_in_parallel;
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::ops::Range;
 
 /// Gives names to addresses of one process and of the kernel.
@@ -62,7 +62,7 @@ pub struct Converter {
 struct LastStack {
     raw: RawStack,
     /// None before the first one.
-    ending: Option<Ending>,
+    ending: Option<UnwindStatus>,
     /// What stands in front of its addresses where they do not reach the thread's first function.
     root: Option<StackId>,
     /// Of each of its addresses, outermost first, the stack up to there.
@@ -75,7 +75,7 @@ pub(crate) struct KeptStack {
     stack: StackId,
     /// The part of it in user space.
     user: StackId,
-    ending: Ending,
+    ending: UnwindStatus,
     /// Whether a thread that runs there waits for another one.
     waits: bool,
 }
@@ -208,7 +208,7 @@ impl Converter {
             ending: raw.stack.ending,
             wait: Wait {
                 lock,
-                waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
+                waker_kind: raw.waker.as_ref().map(|waker| waker.kind),
                 waker_stack,
                 holder_stack: holder_stack.flatten(),
                 holder_state,
@@ -273,8 +273,8 @@ impl Converter {
     /// The user part of a stack and the whole of it. A stack that is not complete stands under a root of its own, so that it
     /// is never taken for a complete one.
     fn stack(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> (StackId, StackId) {
-        let ending = if is_empty(raw) && raw.ending == Ending::Complete {
-            Ending::NotTaken
+        let ending = if is_empty(raw) && raw.ending == UnwindStatus::Complete {
+            UnwindStatus::NotTaken
         } else {
             raw.ending
         };
@@ -282,7 +282,7 @@ impl Converter {
         if last.ending != Some(ending) {
             last.steps.clear();
             last.ending = Some(ending);
-            last.root = (ending != Ending::Complete).then(|| {
+            last.root = (ending != UnwindStatus::Complete).then(|| {
                 let words = format!("[incomplete: {}]", ending.name());
                 let frame = self.frames.intern(Frame::placeholder(words));
                 self.stacks.child(None, frame)
@@ -411,7 +411,7 @@ fn is_empty(stack: &RawStack) -> bool {
 
 /// Whether nobody looked where the thread was.
 fn is_unseen(stack: &RawStack) -> bool {
-    is_empty(stack) && matches!(stack.ending, Ending::Complete | Ending::NotTaken)
+    is_empty(stack) && matches!(stack.ending, UnwindStatus::Complete | UnwindStatus::NotTaken)
 }
 
 /// Whether a function of the kernel only takes a lock for another one (kernel/locking; names as of Linux 5.19 to 6.18), or is

@@ -1,6 +1,7 @@
 //! What call paths cost at one rung: what other tools are given.
 
-use crate::{Frames, Role, StackId, StackTree, ThreadState};
+use crate::{Frames, StackId, StackTree};
+use scaleprof_vocabulary::{Role, ThreadState};
 
 /// The call paths of one rung, or of a recording, with the time that threads spent in them.
 #[derive(Debug, Clone, Default)]

@@ -4,7 +4,7 @@
 //! longer, and others wait more. A flat recording costs little, so where the two disagree about which functions the CPU
 //! time goes to, the stacks are not to be believed either.
 
-use crate::{Profile, Sample, ThreadState};
+use crate::{Profile, Sample};
 use std::collections::HashMap;
 
 /// Standard errors by which shares must differ: 5 % over some 800 functions at once (Bonferroni).
@@ -72,7 +72,7 @@ struct Share {
 
 impl Shares {
     fn of(profile: &Profile) -> Option<Shares> {
-        let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
+        let on_cpu = |sample: &&Sample| sample.state.is_on_cpu();
         let mut shares = Shares {
             functions: HashMap::new(),
             stretches: HashMap::new(),
@@ -135,7 +135,8 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ending, Frame};
+    use crate::Frame;
+    use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 
     /// `counts`: samples of each function in every second.
     fn profile(seconds: u64, counts: &[(&str, u64)]) -> Profile {
@@ -151,7 +152,7 @@ mod tests {
                     state: ThreadState::Cpu,
                     weight_ns: 1e7,
                     stack,
-                    ending: Ending::Complete,
+                    ending: UnwindStatus::Complete,
                     wait: None,
                 });
             }

@@ -8,8 +8,9 @@
 mod columns;
 mod tables;
 
-use crate::{ThreadLine, ThreadState, Timeline};
+use crate::{ThreadLine, Timeline};
 use columns::{Category, Library, Markers, Meta, Processed, SampleUnits, Samples, Thread};
+use scaleprof_vocabulary::ThreadState;
 use tables::Tables;
 
 /// The profile as JSON: a time line for each thread, with its state as the category and the time that a sample stands for as its

@@ -3,15 +3,13 @@
 use crate::dictionary::Hashed;
 use crate::{Content, ContentHash, Dictionary};
 use foldhash::HashSet;
+use scaleprof_vocabulary::SymbolSource;
 use std::sync::Arc;
 
 /// The module of the kernel.
 pub const KERNEL: &str = "[kernel]";
 /// The module of frames that stand for what is not known.
 pub const SCALEPROF: &str = "[scaleprof]";
-
-/// Source of the names of frames of which a recording keeps the name and no address.
-pub const NAME_ALONE: &str = "recording";
 
 /// One place in the machine code, with its name. Its texts are those of many: a function has thousands of places, and its name may be
 /// long.
@@ -32,8 +30,8 @@ pub struct Frame {
     pub file: Option<Arc<str>>,
     /// Line in it.
     pub line: Option<i32>,
-    /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub symbol_source: Arc<str>,
+    /// Where the name comes from.
+    pub symbol_source: SymbolSource,
 }
 
 impl Frame {
@@ -48,7 +46,7 @@ impl Frame {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: NAME_ALONE.into(),
+            symbol_source: SymbolSource::NameAlone,
         }
     }
 
@@ -66,7 +64,7 @@ impl Frame {
             build_id: self.build_id.map(&mut shared),
             function: self.function.map(&mut shared),
             file: self.file.map(&mut shared),
-            symbol_source: shared(self.symbol_source),
+            symbol_source: self.symbol_source,
             address: self.address,
             inlined: self.inlined,
             line: self.line,
@@ -83,7 +81,7 @@ impl Frame {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "none".into(),
+            symbol_source: SymbolSource::Nothing,
         }
     }
 }
@@ -107,7 +105,7 @@ impl Content for Frame {
         hash.boolean(*inlined);
         hash.optional(file.as_deref(), ContentHash::string);
         hash.optional(*line, |hash, line| hash.integer(i64::from(line)));
-        hash.string(symbol_source);
+        hash.string(symbol_source.name());
     }
 }
 
@@ -209,7 +207,7 @@ mod tests {
                 ..frame.clone()
             },
             Frame {
-                symbol_source: "dwarf".into(),
+                symbol_source: SymbolSource::Dwarf,
                 ..frame.clone()
             },
         ];

@@ -122,9 +122,10 @@ impl FunctionTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, Frame, Role, StackId, ThreadState};
+    use crate::{Cost, Frame, StackId};
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use scaleprof_vocabulary::{Role, ThreadState};
     use std::collections::BTreeMap;
 
     /// Costs of call paths, as letters from the outermost function on. Functions have several places in the code each.

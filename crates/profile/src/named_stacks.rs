@@ -1,10 +1,8 @@
 //! A profile of stacks that come with names, as other tools write them.
 
 use crate::legible::legible;
-use crate::{
-    Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, Wait,
-    content_hash::ContentHash,
-};
+use crate::{Frame, FrameId, Lock, LockId, Profile, Sample, StackId, Variable, Wait, content_hash::ContentHash};
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -110,7 +108,7 @@ impl NamedStacks {
             state: sample.state,
             weight_ns: sample.weight_ns,
             stack,
-            ending: Ending::Unknown,
+            ending: UnwindStatus::Unknown,
             wait: Wait {
                 lock,
                 ..Wait::default()

@@ -6,7 +6,8 @@ use scaleprof_binary::data_layout::{DataLayout, FileLayout, USUAL_DEBUG_BYTES};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::perf_map::PerfMap;
 use scaleprof_binary::spin::SpinLoops;
-use scaleprof_binary::symbols::{NameSource, SymbolFile, end_of_path};
+use scaleprof_binary::symbols::{SymbolFile, end_of_path};
+use scaleprof_vocabulary::SymbolSource;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -51,14 +52,13 @@ impl FileNames {
         let Some(function) = self.file.function(svma) else {
             return vec![unnamed(self.module.as_str(), self.build_id.as_deref(), svma)];
         };
-        let source = source_name(function.source);
         let frames = self.file.frames(svma);
         let frames = frames.into_iter().map(|frame| Frame {
             function: Some(shortened(frame.name.into()).into()),
             inlined: frame.inlined,
             file: frame.file.as_deref().map(|file| end_of_path(file).into()),
             line: frame.line.and_then(|line| i32::try_from(line).ok()),
-            symbol_source: source.into(),
+            symbol_source: function.source,
             ..unnamed(self.module.as_str(), self.build_id.as_deref(), svma)
         });
         frames.collect()
@@ -70,7 +70,7 @@ impl FileNames {
         let unnamed = unnamed(self.module.as_str(), self.build_id.as_deref(), svma);
         match self.file.function(svma) {
             Some(function) => Frame {
-                symbol_source: source_name(function.source).into(),
+                symbol_source: function.source,
                 function: Some(shortened(function.name.into()).into()),
                 ..unnamed
             },
@@ -113,7 +113,7 @@ pub fn kernel_frame(symbols: Option<&KernelSymbols>, address: u64) -> Frame {
     match symbols.and_then(|kernel| kernel.function(address)) {
         Some((function, offset, module)) => Frame {
             function: Some(function.into()),
-            symbol_source: "kallsyms".into(),
+            symbol_source: SymbolSource::Kallsyms,
             ..unnamed(kernel_module(module), None, offset)
         },
         None => unnamed(KERNEL, None, 0),
@@ -143,7 +143,11 @@ pub fn of_own_making(names: &PerfMap, address: u64) -> Frame {
     Frame {
         address: found.map_or(0, |(_, offset)| offset as i64),
         function: Some(found.map_or_else(|| NAMELESS.into(), |(name, _)| legible((&**name).into()).into())),
-        symbol_source: if found.is_some() { "perf_map" } else { "none" }.into(),
+        symbol_source: if found.is_some() {
+            SymbolSource::PerfMap
+        } else {
+            SymbolSource::Nothing
+        },
         ..unnamed(OWN_MAKING, None, 0)
     }
 }
@@ -159,7 +163,7 @@ pub fn unnamed(module: impl Into<Arc<str>>, build_id: Option<&str>, svma: u64) -
         inlined: false,
         file: None,
         line: None,
-        symbol_source: "none".into(),
+        symbol_source: SymbolSource::Nothing,
     }
 }
 
@@ -171,17 +175,6 @@ fn with_offset(name: &str, offset: u64) -> String {
     match offset {
         0 => name.to_owned(),
         offset => format!("{name}+{offset}"),
-    }
-}
-
-/// As in the table `frames`.
-fn source_name(source: NameSource) -> &'static str {
-    match source {
-        NameSource::Dwarf => "dwarf",
-        NameSource::Symtab => "symtab",
-        NameSource::SymbolList => "symbol_list",
-        NameSource::Dynsym => "dynsym",
-        NameSource::FunctionBounds => "eh_frame",
     }
 }
 

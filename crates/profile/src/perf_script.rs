@@ -8,10 +8,11 @@ use crate::event_name::{are_one_on_different_cores, plain};
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
-use crate::{Frame, FrameId, ThreadState};
+use crate::{Frame, FrameId};
 use frame_line::{FrameLine, function_alone, is_source_of_inlined};
 use header_line::HeaderLine;
 use scaleprof_binary::symbols::readable_name;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a sample stands for whose period was not printed: the same for all, so that shares hold.

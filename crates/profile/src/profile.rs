@@ -1,6 +1,7 @@
 //! Stacks with weights.
 
-use crate::{Ending, Frames, StackId, StackTree, ThreadState};
+use crate::{Frames, StackId, StackTree};
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 
 /// Samples of threads, with the dictionaries that say where they were.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +34,7 @@ pub struct Sample {
     /// Where it was.
     pub stack: StackId,
     /// How the walk through its user stack ended.
-    pub ending: Ending,
+    pub ending: UnwindStatus,
     /// Whom it waited for, where that is known.
     pub wait: Option<Box<Wait>>,
 }
@@ -50,8 +51,8 @@ impl Sample {
 pub struct Wait {
     /// The lock that it waited for.
     pub lock: Option<LockId>,
-    /// What ended its wait: the name of the kind ([`WakerKind::name`](crate::WakerKind::name)).
-    pub waker_kind: Option<&'static str>,
+    /// What ended its wait.
+    pub waker_kind: Option<WakerKind>,
     /// Where the waker was.
     pub waker_stack: Option<StackId>,
     /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it

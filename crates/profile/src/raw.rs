@@ -1,6 +1,6 @@
 //! What a collector gives: addresses, before anything has a name.
 
-use crate::ThreadState;
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 
 /// One thread at one moment, and the time that this stands for.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub struct RawStack {
     /// interrupted).
     pub interrupted: Vec<u16>,
     /// How the walk through user space ended.
-    pub ending: Ending,
+    pub ending: UnwindStatus,
 }
 
 impl RawStack {
@@ -53,7 +53,7 @@ impl RawStack {
         kernel.clear();
         user.clear();
         interrupted.clear();
-        *ending = Ending::default();
+        *ending = UnwindStatus::default();
     }
 
     /// Becomes the same as another, in its own memory.
@@ -108,74 +108,6 @@ fn ends_in_common(one: &[u64], other: &[u64]) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// How a walk through a stack ended. Only [`Complete`](Ending::Complete) stacks show their whole call path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum Ending {
-    /// At the thread's first frame, which the unwind rules mark as the outermost.
-    #[default]
-    Complete = 0,
-    /// The thread has no user stack: it belongs to the kernel or is about to end.
-    NoUserStack = 1,
-    /// An address lies in no mapped file (JIT code, or a file mapped a moment ago).
-    NoMapping = 2,
-    /// No unwind rule covers an address of a mapped file.
-    NoRule = 3,
-    /// A rule of a kind that is not supported.
-    UnsupportedRule = 4,
-    /// The stack's memory was not to be read.
-    UnreadableMemory = 5,
-    /// It is deeper than the most frames that are kept.
-    TooDeep = 6,
-    /// The walk did not go outwards: a broken stack or a wrong rule.
-    NoProgress = 7,
-    /// It was not taken: the thread blocked before it was first watched, or a buffer was full.
-    NotTaken = 8,
-    /// At the thread's first frame, but in part by frame pointers, through code that no unwind rule covers: a function may be
-    /// missing on the way.
-    FramePointer = 9,
-    /// Another program walked, and wrote down the names alone: nobody knows how far it came.
-    Unknown = 10,
-}
-
-impl Ending {
-    /// All that a walk of ours may come to, in the order of their numbers.
-    pub const ALL: [Ending; 10] = [
-        Ending::Complete,
-        Ending::NoUserStack,
-        Ending::NoMapping,
-        Ending::NoRule,
-        Ending::UnsupportedRule,
-        Ending::UnreadableMemory,
-        Ending::TooDeep,
-        Ending::NoProgress,
-        Ending::NotTaken,
-        Ending::FramePointer,
-    ];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ending::Complete => "complete",
-            Ending::NoUserStack => "no_user_stack",
-            Ending::NoMapping => "no_mapping",
-            Ending::NoRule => "no_rule",
-            Ending::UnsupportedRule => "unsupported_rule",
-            Ending::UnreadableMemory => "unreadable_memory",
-            Ending::TooDeep => "too_deep",
-            Ending::NoProgress => "no_progress",
-            Ending::NotTaken => "not_taken",
-            Ending::FramePointer => "frame_pointer",
-            Ending::Unknown => "unknown",
-        }
-    }
-
-    /// The ending of that number.
-    pub fn of_number(number: u8) -> Option<Ending> {
-        Self::ALL.get(usize::from(number)).copied()
-    }
-}
-
 /// What a thread waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockWait {
@@ -203,26 +135,4 @@ pub struct Waker {
     pub kind: WakerKind,
     /// Where it was; only of threads of the same process.
     pub stack: Option<RawStack>,
-}
-
-/// What ended a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WakerKind {
-    /// A thread of the same process.
-    SameProcess(u32),
-    /// A thread of another process: for a socket, the client.
-    OtherProcess(u32),
-    /// An interrupt or a kernel thread: a timer, a disk, a network card.
-    Kernel,
-}
-
-impl WakerKind {
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            WakerKind::SameProcess(_) => "same_process",
-            WakerKind::OtherProcess(_) => "other_process",
-            WakerKind::Kernel => "kernel",
-        }
-    }
 }

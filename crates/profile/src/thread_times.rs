@@ -1,13 +1,13 @@
 //! How long a thread was in each state.
 
-use crate::ThreadState;
+use scaleprof_vocabulary::{PerState, ThreadState};
 use std::ops::{AddAssign, Index, IndexMut};
 
 /// Nanoseconds of one thread, or of several together, over some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadTimes {
-    /// Nanoseconds in each state, by its number.
-    pub by_state: [u64; ThreadState::ALL.len()],
+    /// Nanoseconds in each state.
+    pub by_state: PerState<u64>,
     /// Nanoseconds in which the thread was alive, measured apart from the states.
     pub lifetime: u64,
 }
@@ -15,13 +15,13 @@ pub struct ThreadTimes {
 impl Index<ThreadState> for ThreadTimes {
     type Output = u64;
     fn index(&self, state: ThreadState) -> &u64 {
-        &self.by_state[state as usize]
+        &self.by_state[state]
     }
 }
 
 impl IndexMut<ThreadState> for ThreadTimes {
     fn index_mut(&mut self, state: ThreadState) -> &mut u64 {
-        &mut self.by_state[state as usize]
+        &mut self.by_state[state]
     }
 }
 
@@ -37,7 +37,7 @@ impl AddAssign for ThreadTimes {
 impl ThreadTimes {
     /// Nanoseconds in all states together; the lifetime where none is missed.
     pub fn in_all_states(&self) -> u64 {
-        self.by_state.iter().sum()
+        self.by_state.iter().map(|(_, nanoseconds)| nanoseconds).sum()
     }
 }
 

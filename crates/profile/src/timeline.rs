@@ -1,6 +1,7 @@
 //! What each thread did when: for tools that show a time line.
 
-use crate::{About, Frames, Role, StackId, StackTree, ThreadState};
+use crate::{About, Frames, StackId, StackTree};
+use scaleprof_vocabulary::{Role, ThreadState};
 
 /// The samples of one measurement by thread.
 #[derive(Debug, Clone, Default)]

@@ -12,9 +12,10 @@ mod unwind_rules;
 
 pub use others::OtherRegisters;
 pub use processor::Processor;
+use scaleprof_vocabulary::UnwindStatus;
 pub use unwind_rules::UnwindRules;
 
-use crate::{Ending, RawStack};
+use crate::RawStack;
 use foldhash::{HashMap, HashMapExt as _};
 use framehop::FrameAddress;
 use plain_step::PlainStep;
@@ -156,7 +157,7 @@ impl StackWalker {
             let mut registers = at.registers;
             match self.step(at.frame, &mut registers, others, read) {
                 Err(ending) => break ending,
-                Ok(_) if stack.user.len() == MOST_FRAMES => break Ending::TooDeep,
+                Ok(_) if stack.user.len() == MOST_FRAMES => break UnwindStatus::TooDeep,
                 Ok((frame, plain)) => {
                     self.passed.last_went_on_by(plain);
                     at = Passed {
@@ -193,12 +194,12 @@ impl StackWalker {
         registers: &mut Registers,
         others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<(FrameAddress, Option<PlainStep>), Ending> {
+    ) -> Result<(FrameAddress, Option<PlainStep>), UnwindStatus> {
         let address = frame.address_for_lookup();
-        let rule = self.rule_at(address).ok_or(Ending::NoMapping)?;
+        let rule = self.rule_at(address).ok_or(UnwindStatus::NoMapping)?;
         let stack_pointer = registers.sp;
         match rule.kind {
-            RuleKind::Outermost => return Err(Ending::Complete),
+            RuleKind::Outermost => return Err(UnwindStatus::Complete),
             RuleKind::Expression => self.step_by_rule(address, registers, &OtherRegisters::default(), read)?,
             RuleKind::Offset => match rule.plain {
                 Some(plain) => *registers = plain.caller(registers, !frame.is_return_address(), read)?,
@@ -209,12 +210,12 @@ impl StackWalker {
                 self.step_by_rule(address, registers, &here, read)?;
             }
             // The frame pointer would lead past the caller, if that is what it is at all.
-            RuleKind::Unsupported => return Err(Ending::UnsupportedRule),
+            RuleKind::Unsupported => return Err(UnwindStatus::UnsupportedRule),
             RuleKind::None => {
                 let followed = self.steps.step(frame, registers, read);
-                followed.map_err(|_| Ending::NoRule)?;
+                followed.map_err(|_| UnwindStatus::NoRule)?;
                 // The frame pointer was followed: believed only if it leads to code.
-                self.rule_at(registers.pc.wrapping_sub(1)).ok_or(Ending::NoRule)?;
+                self.rule_at(registers.pc.wrapping_sub(1)).ok_or(UnwindStatus::NoRule)?;
             }
         }
         if rule.of_signal {
@@ -222,9 +223,9 @@ impl StackWalker {
             return Ok((FrameAddress::from_instruction_pointer(registers.pc), None));
         }
         if registers.sp <= stack_pointer && self.stack_pointer_must_move(frame) {
-            return Err(Ending::NoProgress);
+            return Err(UnwindStatus::NoProgress);
         }
-        let caller = FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)?;
+        let caller = FrameAddress::from_return_address(registers.pc).ok_or(UnwindStatus::NoMapping)?;
         Ok((caller, rule.plain))
     }
 
@@ -236,13 +237,13 @@ impl StackWalker {
         frame: FrameAddress,
         registers: &mut Registers,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), UnwindStatus> {
         let before = registers.pc;
         match self.steps.step(frame, registers, read) {
-            Err(Ending::NoMapping) if self.steps.processor() == Processor::Aarch64 => {
+            Err(UnwindStatus::NoMapping) if self.steps.processor() == Processor::Aarch64 => {
                 self.step_by_rule(address, registers, &OtherRegisters::default(), read)?;
                 // Of a caller the link register is not known, and what stands for it is its own address.
-                (registers.pc != before).then_some(()).ok_or(Ending::NoMapping)
+                (registers.pc != before).then_some(()).ok_or(UnwindStatus::NoMapping)
             }
             stepped => stepped,
         }
@@ -291,9 +292,9 @@ impl StackWalker {
         registers: &mut Registers,
         others: &OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<(), Ending> {
-        let code = self.code_at(address).ok_or(Ending::NoMapping)?;
-        let (rules, bias) = code.rules.as_ref().ok_or(Ending::NoRule)?;
+    ) -> Result<(), UnwindStatus> {
+        let code = self.code_at(address).ok_or(UnwindStatus::NoMapping)?;
+        let (rules, bias) = code.rules.as_ref().ok_or(UnwindStatus::NoRule)?;
         let mut unreadable = false;
         let mut read = |address| {
             let word = read(address);
@@ -304,8 +305,8 @@ impl StackWalker {
         let frame = (&*registers, others);
         let caller = rules.caller(processor, address.wrapping_sub(*bias), frame, &mut read);
         *registers = caller.ok_or(match unreadable {
-            true => Ending::UnreadableMemory,
-            false => Ending::UnsupportedRule,
+            true => UnwindStatus::UnreadableMemory,
+            false => UnwindStatus::UnsupportedRule,
         })?;
         Ok(())
     }

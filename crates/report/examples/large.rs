@@ -14,6 +14,7 @@
 use scaleprof_analysis::{flame::flame, summarise};
 use scaleprof_bundle::{Bundle, BundleWriter, FrameRow, MeasurementRows, SampleRow, StackRow, UtcMicros};
 use scaleprof_report::html;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::hint::black_box;
@@ -140,7 +141,11 @@ fn make(from: &Path, to: &Path, size: &Size) -> Result<(), Box<dyn Error>> {
         let mut samples: Vec<SampleRow> = Vec::new();
         for row in of_measurement.iter().flat_map(|row| (0..times).map(move |_| row)) {
             let within = row.time_us.0 + (dice.share() * 1e6) as i64;
-            let scatter = if row.state == "cpu" { 1.0 } else { 0.5 + dice.share() };
+            let scatter = if row.state == ThreadState::Cpu {
+                1.0
+            } else {
+                0.5 + dice.share()
+            };
             samples.push(SampleRow {
                 measurement,
                 time_us: UtcMicros(within),

@@ -3,9 +3,10 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::{MeasurementOutcome, Role, SymbolSource, ThreadState, UnwindStatus};
 
 /// What a transaction costs in one path: state, functions (outermost first), microseconds.
-pub type Cost<'a> = (&'a str, &'a [&'a str], f64);
+pub type Cost<'a> = (ThreadState, &'a [&'a str], f64);
 
 /// One rung: connections, transactions per second, costs.
 pub type Rung<'a> = (u32, f64, Vec<Cost<'a>>);
@@ -79,7 +80,7 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
                 offered_rate: None,
                 started_at: UtcMicros(0),
                 connect_seconds: 0.1,
-                outcome: "complete".into(),
+                outcome: MeasurementOutcome::Complete,
                 client_lag_p99_us: Some(1.0),
                 client_threads: 1,
                 client_resident_bytes: None,
@@ -100,19 +101,18 @@ fn add_measurement(
 ) {
     let (connections, rate, costs) = rung;
     let pace = (unrest.of_measurements * dice.normal()).exp();
-    let costs: Vec<(&str, i64, f64)> = costs
+    let costs: Vec<(ThreadState, i64, f64)> = costs
         .iter()
         .map(|(state, path, micros)| {
             let own = (unrest.of_paths * dice.normal()).exp();
             (*state, stack(bundle, path), micros * 1e-6 * pace * own)
         })
         .collect();
-    let is_running = |state: &str| ["cpu", "spin"].contains(&state);
-    let of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
+    let of = |wanted: fn(&ThreadState) -> bool| -> f64 {
         let costs = costs.iter().filter(|(state, ..)| wanted(state));
         costs.map(|(_, _, seconds)| seconds).sum()
     };
-    let (on_cpu, waiting) = (of(&is_running), of(&|state| !is_running(state)));
+    let (on_cpu, waiting) = (of(|state| state.is_on_cpu()), of(|state| !state.is_on_cpu()));
     for second in 0..seconds {
         let transactions = (rate / pace * (1.0 + 0.01 * dice.normal())).round().max(1.0);
         let inside = i64::from(*connections) * 999_000_000;
@@ -147,21 +147,25 @@ fn add_measurement(
                 running_share: None,
             });
         }
-        let mut state = |of: &str, seconds: f64| {
+        let mut state = |of: ThreadState, seconds: f64| {
             bundle.states.push(StateRow {
                 measurement,
                 second: Some(second),
-                role: "connection".into(),
-                state: of.into(),
+                role: Role::Connection,
+                state: of,
                 nanoseconds: (seconds * 1e9).round() as i64,
-                lifetime_ns: (of == "cpu").then_some(i64::from(*connections) * 1_000_000_000),
-                ..StateRow::default()
+                lifetime_ns: (of == ThreadState::Cpu).then_some(i64::from(*connections) * 1_000_000_000),
+                thread: None,
+                name: None,
             });
         };
         let busy = on_cpu * transactions;
-        state("cpu", busy);
-        state("lock", waiting * transactions);
-        state("runq", f64::from(*connections) - busy - waiting * transactions);
+        state(ThreadState::Cpu, busy);
+        state(ThreadState::Lock, waiting * transactions);
+        state(
+            ThreadState::RunQueue,
+            f64::from(*connections) - busy - waiting * transactions,
+        );
         for (of, stack, cost) in &costs {
             // So many samples on average; their number scatters as that of independent ones.
             let expected = cost / on_cpu * unrest.samples_a_second;
@@ -172,11 +176,11 @@ fn add_measurement(
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
-                    role: "connection".into(),
+                    role: Role::Connection,
                     cpu: 0,
-                    state: of.to_string().into(),
+                    state: *of,
                     stack: *stack,
-                    unwind_status: "complete".into(),
+                    unwind_status: UnwindStatus::Complete,
                     weight_ns: seen * 1e7,
                     lock: None,
                     waker_kind: None,
@@ -204,7 +208,7 @@ fn stack(bundle: &mut Bundle, path: &[&str]) -> i64 {
                 inlined: false,
                 file: None,
                 line: None,
-                symbol_source: "symtab".into(),
+                symbol_source: SymbolSource::Symtab,
             });
         }
         let stack = number(frame.to_le_bytes().into_iter(), parent.unwrap_or(1));

@@ -2,6 +2,7 @@
 
 use super::Annotation;
 use scaleprof_bundle::{BranchRow, MeasurementRow};
+use scaleprof_vocabulary::MeasurementOutcome;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -111,7 +112,7 @@ impl Annotation {
         };
         let is_of_rung = |rung: &&MeasurementRow| {
             let wanted = connections.and_then(|connections| i32::try_from(connections).ok());
-            rung.outcome == "complete" && wanted.is_none_or(|wanted| rung.connections == wanted)
+            rung.outcome == MeasurementOutcome::Complete && wanted.is_none_or(|wanted| rung.connections == wanted)
         };
         let measurements: BTreeSet<i32> = rungs.iter().filter(is_of_rung).map(|rung| rung.measurement).collect();
         let is_own = |row: &&BranchRow| {

@@ -3,6 +3,7 @@ use crate::instruction_costs::tests::bundle;
 use crate::made_up_sample::sample;
 use crate::rung_instructions::by_rung;
 use scaleprof_bundle::{BranchRow, SampleRow};
+use scaleprof_vocabulary::ThreadState;
 
 /// `walk` from 0x2000 on: four instructions, the last of which goes back to the second.
 fn rows() -> Vec<InstructionRow> {
@@ -46,7 +47,7 @@ fn rungs() -> Vec<RungInstructions> {
     let more: Vec<SampleRow> = (0..20)
         .map(|second| SampleRow {
             measurement: 1,
-            ..sample(second, "cpu", 8, 20.0)
+            ..sample(second, ThreadState::Cpu, 8, 20.0)
         })
         .collect();
     bundle.samples.extend(more);

@@ -6,6 +6,7 @@ use crate::rung_instructions::RungInstructions;
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::{FrameRow, SampleRow, Samples, StackRow, UtcMicros};
+use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, UnwindStatus};
 
 pub(super) fn function(name: &str) -> CodeFunction {
     CodeFunction {
@@ -275,7 +276,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "symtab".into(),
+            symbol_source: SymbolSource::Symtab,
         })
         .chain([FrameRow {
             frame: 0,
@@ -286,7 +287,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "kallsyms".into(),
+            symbol_source: SymbolSource::Kallsyms,
         }])
         .collect();
     let row = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
@@ -310,11 +311,11 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
-                role: "connection".into(),
+                role: Role::Connection,
                 cpu: 0,
-                state: "cpu".into(),
+                state: ThreadState::Cpu,
                 stack: stack_of(*address, number),
-                unwind_status: "complete".into(),
+                unwind_status: UnwindStatus::Complete,
                 // A little more in every other second, so that there is a spread.
                 weight_ns: milliseconds * 1e6 * if second % 2 == 0 { 0.95 } else { 1.05 },
                 lock: None,

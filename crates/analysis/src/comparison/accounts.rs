@@ -6,6 +6,7 @@ use super::{CommonRung, Measured, Pair, RungChange};
 use crate::call_paths::PathId;
 use crate::findings::uniform_slowdown_of;
 use crate::rung::RungResult;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One run's costs at a rung.
@@ -158,10 +159,10 @@ impl Sides {
 pub(super) fn accounts(busy: bool) -> &'static [Account] {
     const ALL: [Account; 5] = [
         Account::OnCpu,
-        Account::Waiting("lock"),
-        Account::Waiting("io"),
-        Account::Waiting("sleep"),
-        Account::Waiting("other"),
+        Account::Waiting(ThreadState::Lock),
+        Account::Waiting(ThreadState::Io),
+        Account::Waiting(ThreadState::Sleep),
+        Account::Waiting(ThreadState::Other),
     ];
     match busy {
         true => &ALL[..1],
@@ -203,7 +204,7 @@ pub(super) fn sides(common: &CommonRung, account: Account, rung: &mut RungChange
 
 /// Seconds per transaction by innermost function.
 fn leaves(measurements: &RungResult) -> BTreeMap<usize, f64> {
-    measurements.costs.by_leaf("cpu").into_iter().collect()
+    measurements.costs.by_leaf(ThreadState::Cpu).into_iter().collect()
 }
 
 /// Whether each measurement of B against each of A says too that everything takes longer, or that

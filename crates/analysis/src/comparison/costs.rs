@@ -3,6 +3,7 @@
 use crate::block_ratio::variance_of_seconds;
 use crate::call_paths::PathId;
 use crate::rung::RungResult;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// One account of time per transaction.
@@ -11,19 +12,16 @@ pub(super) enum Account {
     /// On a CPU, waiting loops included.
     OnCpu,
     /// Off it, in one state.
-    Waiting(&'static str),
+    Waiting(ThreadState),
 }
 
 impl Account {
     /// The states that it holds.
-    pub(super) fn states(self) -> &'static [&'static str] {
-        match self {
-            Account::OnCpu => &["cpu", "spin"],
-            Account::Waiting("lock") => &["lock"],
-            Account::Waiting("io") => &["io"],
-            Account::Waiting("sleep") => &["sleep"],
-            Account::Waiting(_) => &["other"],
-        }
+    pub(super) fn states(self) -> impl Iterator<Item = ThreadState> {
+        ThreadState::ALL.into_iter().filter(move |state| match self {
+            Account::OnCpu => state.is_on_cpu(),
+            Account::Waiting(waits) => *state == waits,
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::per::Per;
 use scaleprof_bundle::Estimate;
-use serde::Serialize;
+use scaleprof_vocabulary::ThreadState;
+use serde::{Serialize, Serializer};
 
 /// What changed from run A to run B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -140,8 +141,8 @@ pub struct CodeKindChange {
 /// One state of the thread ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateChange {
-    /// Its name.
-    pub state: String,
+    /// Which one.
+    pub state: ThreadState,
     /// Seconds per transaction.
     pub seconds_per_txn: Pair,
     /// B less A.
@@ -170,13 +171,54 @@ pub enum Course {
     Faster,
 }
 
+/// The account of time in which a call path is compared. Working and spinning are one; it is named for what is worth naming of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathAccount {
+    /// On a CPU, at work.
+    Working,
+    /// On a CPU, in a loop that waits.
+    Spinning,
+    /// On a CPU, both.
+    WorkingAndSpinning,
+    /// Off it.
+    Waiting(ThreadState),
+}
+
+impl PathAccount {
+    /// As it is stored and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PathAccount::Working => ThreadState::Cpu.name(),
+            PathAccount::Spinning => ThreadState::Spin.name(),
+            PathAccount::WorkingAndSpinning => "cpu and spin",
+            PathAccount::Waiting(state) => state.name(),
+        }
+    }
+
+    /// The state of its waits; none on a CPU.
+    #[must_use]
+    pub const fn waits_in(self) -> Option<ThreadState> {
+        match self {
+            PathAccount::Waiting(state) => Some(state),
+            PathAccount::Working | PathAccount::Spinning | PathAccount::WorkingAndSpinning => None,
+        }
+    }
+}
+
+impl Serialize for PathAccount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// A call path that costs a transaction something else than before. What one of them counts no other does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathChange {
     /// The rung.
     pub connections: u32,
-    /// `cpu` and `spin` are one account here, named for the larger part; else the state of the waits.
-    pub state: String,
+    /// What threads do in it.
+    pub state: PathAccount,
     /// Functions, outermost first; those of the kernel end in ` [k]`.
     pub path: Vec<String>,
     /// How it changed.

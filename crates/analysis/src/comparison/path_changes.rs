@@ -6,9 +6,10 @@ use super::differences::{Tested, weighted_holm};
 use super::family::{Family, Place, sum_of};
 use super::unexplained::unexplained;
 use super::unrest::Unrest;
-use super::{CommonRung, Course, FALSE_ALARMS, Pair, PathChange, RungChange};
+use super::{CommonRung, Course, FALSE_ALARMS, Pair, PathAccount, PathChange, RungChange};
 use crate::call_paths::CallPaths;
 use crate::rung::RungResult;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// Least change, as a part of the cost and by the nearer limit, that is worth a word.
@@ -242,15 +243,11 @@ fn course(
 const WORTH_NAMING: f64 = 0.1;
 
 /// On a CPU: working, waiting in a loop, or both.
-fn state(common: &CommonRung, looked: &Looked, place: &Place, call_paths: &CallPaths<'_>) -> String {
-    let account = looked.sides.account;
-    if account != Account::OnCpu {
-        return account
-            .states()
-            .first()
-            .map_or_else(String::new, |state| (*state).to_owned());
+fn state(common: &CommonRung, looked: &Looked, place: &Place, call_paths: &CallPaths<'_>) -> PathAccount {
+    if let Account::Waiting(state) = looked.sides.account {
+        return PathAccount::Waiting(state);
     }
-    let seconds = |state: &str| -> f64 {
+    let seconds = |state: ThreadState| -> f64 {
         let of_side = |side: &RungResult| -> f64 {
             let pathways = side.costs.pathways(state);
             let within = pathways.filter(|pathway| looked.family.holds(place, pathway.path, call_paths));
@@ -258,11 +255,11 @@ fn state(common: &CommonRung, looked: &Looked, place: &Place, call_paths: &CallP
         };
         of_side(&common.a.together) + of_side(&common.b.together)
     };
-    let (working, waiting) = (seconds("cpu"), seconds("spin"));
+    let (working, waiting) = (seconds(ThreadState::Cpu), seconds(ThreadState::Spin));
     let all = working + waiting;
     match (working >= WORTH_NAMING * all, waiting >= WORTH_NAMING * all) {
-        (true, true) => "cpu and spin".to_owned(),
-        (false, true) => "spin".to_owned(),
-        _ => "cpu".to_owned(),
+        (true, true) => PathAccount::WorkingAndSpinning,
+        (false, true) => PathAccount::Spinning,
+        _ => PathAccount::Working,
     }
 }

@@ -4,7 +4,8 @@ use super::differences::{Tested, difference, ratio};
 use super::{CommonRung, Measured, Pair, RungChange, StateChange};
 use crate::findings::is_busy;
 use crate::per::Per;
-use scaleprof_bundle::{RungSummary, StateSeconds};
+use scaleprof_bundle::RungSummary;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeSet;
 
 /// A figure of every measurement; none where a measurement does not have it.
@@ -28,11 +29,11 @@ fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair
 /// somebody was in one, it is told of all: nought is not unknown. `imported` tells of A and of B whether they are recordings.
 pub(super) fn rung_changes(per: Per, imported: [bool; 2], common: &[CommonRung]) -> Vec<RungChange> {
     let mut rungs: Vec<RungChange> = common.iter().map(|rung| rung_change(per, imported, rung)).collect();
-    let used: BTreeSet<String> = rungs
+    let used: BTreeSet<ThreadState> = rungs
         .iter()
         .flat_map(|rung| &rung.states)
         .filter(|state| state.seconds_per_txn.a > Some(0.0) || state.seconds_per_txn.b > Some(0.0))
-        .map(|state| state.state.clone())
+        .map(|state| state.state)
         .collect();
     for rung in &mut rungs {
         rung.states.retain(|state| used.contains(&state.state));
@@ -69,33 +70,32 @@ fn rung_change(per: Per, imported: [bool; 2], rung: &CommonRung) -> RungChange {
 }
 
 fn states(rung: &CommonRung) -> Vec<StateChange> {
-    let names = StateSeconds::default().named().map(|(name, _)| name);
     let spin_is_known = knows_spin(&rung.a) && knows_spin(&rung.b);
-    let of_state = |(place, state): (usize, &str)| {
+    let of_state = |state: ThreadState| {
         let seconds = |summary: &RungSummary| {
             let ledger = &summary.ledger.as_ref()?.seconds_per_txn;
             match (state, spin_is_known) {
                 // Then it is told with the work, in which it is counted where it is not known.
-                ("cpu", false) => Some(ledger.cpu? + ledger.spin.unwrap_or(0.0)),
-                ("spin", false) => None,
-                _ => ledger.named().get(place)?.1,
+                (ThreadState::Cpu, false) => Some(ledger[ThreadState::Cpu]? + ledger[ThreadState::Spin].unwrap_or(0.0)),
+                (ThreadState::Spin, false) => None,
+                _ => ledger[state],
             }
         };
         let both = pair(rung, seconds);
         let (in_a, in_b) = both.a.zip(both.b)?;
         let (a, b) = (all(&rung.a, seconds)?, all(&rung.b, seconds)?);
         Some(StateChange {
-            state: state.to_owned(),
+            state,
             seconds_per_txn: both,
             change: difference(&a, &b, None).centred_at(in_b - in_a).estimate,
         })
     };
-    names.into_iter().enumerate().filter_map(of_state).collect()
+    ThreadState::ALL.into_iter().filter_map(of_state).collect()
 }
 
 /// Whether the time in loops that wait is told apart from work, in every measurement.
 fn knows_spin(measured: &Measured) -> bool {
-    let spin = |summary: &RungSummary| summary.ledger.as_ref()?.seconds_per_txn.spin;
+    let spin = |summary: &RungSummary| summary.ledger.as_ref()?.seconds_per_txn[ThreadState::Spin];
     spin(&measured.together.summary).is_some() && all(measured, spin).is_some()
 }
 

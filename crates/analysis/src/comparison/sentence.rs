@@ -3,6 +3,7 @@
 use super::{FALSE_ALARMS, PathChange, RungChange};
 use crate::numbers::factor;
 use crate::per::Per;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeSet;
 
 /// What changed, for a person; or why `paths` cannot be paired.
@@ -79,14 +80,8 @@ fn changed(paths: &[PathChange]) -> String {
 /// How many paths changed beyond chance: one that did so at several rungs is one. Working and spinning are one account.
 fn distinct(paths: &[PathChange]) -> usize {
     let certain = paths.iter().filter(|path| path.p.is_some());
-    let keys: BTreeSet<(&str, &[String])> = certain
-        .map(|path| {
-            let state = match path.state.as_str() {
-                "spin" | "cpu and spin" => "cpu",
-                state => state,
-            };
-            (state, path.path.as_slice())
-        })
+    let keys: BTreeSet<(Option<ThreadState>, &[String])> = certain
+        .map(|path| (path.state.waits_in(), path.path.as_slice()))
         .collect();
     keys.len()
 }

@@ -3,6 +3,7 @@
 use super::RungCosts;
 use crate::base_rung::cheapest;
 use scaleprof_bundle::Summary;
+use scaleprof_vocabulary::ThreadState;
 
 /// A rung, and one to hold it against.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ pub fn choose<'a>(
     let counts = |rung: &&RungCosts| of(rung).is_none_or(|one| !one.client_limited);
     let cpu = |rung: &&RungCosts| {
         let states = &of(rung)?.ledger.as_ref()?.seconds_per_txn;
-        Some(states.cpu? + states.spin.unwrap_or(0.0))
+        Some(states[ThreadState::Cpu]? + states[ThreadState::Spin].unwrap_or(0.0))
     };
     let rung = match rung {
         Some(connections) => named(rungs, connections)?,

@@ -5,7 +5,8 @@ use super::stacks::Stacks;
 use crate::measurement_rows::MeasurementRows;
 use crate::sampled::Sampled;
 use scaleprof_bundle::{Bundle, SampleBlock};
-use scaleprof_profile::{About, Cost, CostProfile, Role, StackId, ThreadState};
+use scaleprof_profile::{About, Cost, CostProfile, StackId};
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::HashMap;
 
 /// Sums over samples.
@@ -71,14 +72,14 @@ impl<'a> RungSamples<'a> {
         locks: &HashMap<i64, usize>,
     ) {
         let counts: Vec<bool> = sampled.seconds.places(block).iter().map(Option::is_some).collect();
-        let role_of = |name: &String| self.wanted.roles.iter().copied().find(|role| role.name() == name);
+        let role_of = |role: &Role| Some(*role).filter(|role| self.wanted.roles.contains(role));
         let roles: Vec<Option<Role>> = block.roles().values().iter().map(role_of).collect();
-        let state_of = |name: &String| self.wanted.states.iter().copied().find(|state| state.name() == name);
+        let state_of = |state: &ThreadState| Some(*state).filter(|state| self.wanted.states.contains(state));
         let states: Vec<Option<(ThreadState, f64)>> = block
             .states()
             .values()
             .iter()
-            .map(|name| Some((state_of(name)?, sampled.scale(name))))
+            .map(|state| Some((state_of(state)?, sampled.scale(*state))))
             .collect();
         let threads: Vec<Option<usize>> = block
             .threads()

@@ -4,6 +4,7 @@ use crate::call_paths::LOST;
 use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::Bundle;
 use scaleprof_profile::{Frame, FrameId, Frames, SCALEPROF, StackId, StackTree};
+use scaleprof_vocabulary::SymbolSource;
 
 /// Frames of a stack that are kept; no recorder takes as many, so more of them are in damaged tables only.
 const MOST_FRAMES: u32 = 1023;
@@ -87,7 +88,7 @@ impl<'a> Stacks<'a> {
                 inlined: false,
                 file: None,
                 line: None,
-                symbol_source: "none".into(),
+                symbol_source: SymbolSource::Nothing,
             });
         };
         if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {
@@ -101,7 +102,7 @@ impl<'a> Stacks<'a> {
             inlined: row.inlined,
             file: row.file.clone(),
             line: row.line,
-            symbol_source: row.symbol_source.clone(),
+            symbol_source: row.symbol_source,
         });
         if let Some(known) = self.known_frames.get_mut(place as usize) {
             *known = Some(frame);

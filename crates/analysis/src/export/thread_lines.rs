@@ -5,7 +5,8 @@ use super::stacks::Stacks;
 use crate::measurement_rows::MeasurementRows;
 use crate::sampled::Sampled;
 use scaleprof_bundle::{Bundle, SampleBlock, UtcMicros};
-use scaleprof_profile::{About, Moment, Role, ThreadLine, ThreadState, Timeline};
+use scaleprof_profile::{About, Moment, ThreadLine, Timeline};
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::BTreeMap;
 
 /// Threads with their samples.
@@ -51,8 +52,8 @@ impl<'a> ThreadLines<'a> {
         let counts: Vec<bool> = sampled.seconds.places(block).iter().map(Option::is_some).collect();
         let rows = block.rows().zip(block.seconds().codes());
         for (row, second) in rows.filter(|(row, _)| row.weight_ns.is_finite() && row.weight_ns >= 0.0) {
-            let role = self.wanted.roles.iter().copied().find(|role| role.name() == row.role);
-            let state = ThreadState::of_name(&row.state).filter(|state| self.wanted.states.contains(state));
+            let role = Some(row.role).filter(|role| self.wanted.roles.contains(role));
+            let state = Some(row.state).filter(|state| self.wanted.states.contains(state));
             let Some((role, state)) = role.zip(state).filter(|_| counts[*second as usize]) else {
                 continue;
             };
@@ -60,7 +61,7 @@ impl<'a> ThreadLines<'a> {
                 self.periods_ns.push(row.weight_ns);
             }
             let scale = match role {
-                Role::Connection => sampled.scale(&row.state),
+                Role::Connection => sampled.scale(row.state),
                 _ => 1.0,
             };
             let moment = Moment {

@@ -13,6 +13,7 @@ use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::ShareOf;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeMap, HashSet};
 
 /// Callers that are told of what many places share.
@@ -46,7 +47,11 @@ impl Context<'_> {
         let mut rest = Vec::new();
         let names = self.call_paths.function_names();
         let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
-        for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
+        for pathway in last
+            .costs
+            .pathways(ThreadState::Cpu)
+            .chain(base.costs.pathways(ThreadState::Cpu))
+        {
             // Their share may change with how deep a thread stands, and says nothing about it.
             if !self.call_paths.is_whole(pathway.path) {
                 continue;
@@ -171,7 +176,7 @@ fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, uniform_slowdown:
     if uniform_slowdown <= 1.0 + LEAST_GROWTH {
         return None;
     }
-    let worked = base.summary.ledger.as_ref()?.seconds_per_txn.cpu?;
+    let worked = base.summary.ledger.as_ref()?.seconds_per_txn[ThreadState::Cpu]?;
     let longer = worked * (uniform_slowdown - 1.0);
     let mut draft = Draft::new(Kind::SlowerEverywhere, Vec::new(), counted(longer / cost));
     draft.accounts.besides = Some(counted(longer));

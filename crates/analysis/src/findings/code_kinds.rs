@@ -5,6 +5,7 @@ use super::knowledge::{Knowledge, is_of_the_c_library};
 use super::row_locks::RowLocks;
 use crate::call_paths::CallPaths;
 use crate::path_costs::PathCosts;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// The kinds, in the order in which they are told: on a CPU first.
@@ -28,14 +29,14 @@ pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product:
     let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
     let row_locks = RowLocks::of(&Knowledge::of(product), call_paths);
     let mut kinds: BTreeMap<usize, f64> = BTreeMap::new();
-    for state in ["cpu", "spin", "lock", "io"] {
+    for state in [ThreadState::Cpu, ThreadState::Spin, ThreadState::Lock, ThreadState::Io] {
         for (pathway, seconds) in costs.with_seconds(state) {
             let functions = call_paths.outwards(pathway.path);
             let kind = match state {
-                "spin" => 3,
-                "io" => 10,
-                "lock" if row_locks.ends_at_a_row(functions.clone()) => 8,
-                "lock" => 9,
+                ThreadState::Spin => 3,
+                ThreadState::Io => 10,
+                ThreadState::Lock if row_locks.ends_at_a_row(functions.clone()) => 8,
+                ThreadState::Lock => 9,
                 _ => on_a_cpu(
                     Kind::of_cpu_path(functions.map(|function| marks[function])),
                     call_paths.innermost(pathway.path),

@@ -10,8 +10,8 @@ use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, growth};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use crate::states::STATES;
 use scaleprof_bundle::{Estimate, Explained, ShareOf, UnexplainedPath};
+use scaleprof_vocabulary::{PerState, ThreadState};
 
 /// Part of the loss from which on a path without a finding is named.
 const WORTH_A_NAME: f64 = 0.01;
@@ -45,7 +45,7 @@ impl Context<'_> {
                 .filter(|draft| draft.share_of == account && !draft.is_elsewhere)
         };
         let locks: Vec<i64> = telling().filter_map(|draft| draft.accounts.lock).collect();
-        let without = |rung: &Profiled<'_>| rung.costs.without("lock", rung.locks.off_cpu(&locks));
+        let without = |rung: &Profiled<'_>| rung.costs.without(ThreadState::Lock, rung.locks.off_cpu(&locks));
         let (before, after) = (without(base), without(last));
         let uniform_slowdown = match is_cpu {
             true => uniform_slowdown(base.costs, last.costs).unwrap_or(1.0),
@@ -56,7 +56,7 @@ impl Context<'_> {
         told.dedup();
         // What waits in a loop does not take longer because everything does.
         let (spins, others): (Vec<Pathway>, Vec<Pathway>) =
-            told.iter().partition(|pathway| pathway.state_name() == "spin");
+            told.iter().partition(|pathway| pathway.state == ThreadState::Spin);
         let parts = [
             growth(&before, &after, &spins, 1.0),
             growth(&before, &after, &others, uniform_slowdown),
@@ -74,9 +74,11 @@ impl Context<'_> {
             lost,
             uniform_slowdown,
         };
-        let states = STATES.iter().filter(|state| !is_cpu || ON_CPU.contains(state));
+        let states = ThreadState::ALL
+            .into_iter()
+            .filter(|state| !is_cpu || state.is_on_cpu());
         // What waits for a CPU is told by its share: it is no cause. What waits for the client is not the server's.
-        let of_server = states.filter(|state| !["runq", "net"].contains(state));
+        let of_server = states.filter(|state| !matches!(state, ThreadState::RunQueue | ThreadState::Net));
         let named = of_server.filter_map(|state| untold.heaviest(state, self.call_paths));
         let heaviest = named.max_by(|a, b| a.share.total_cmp(&b.share));
         let mut found = Explained {
@@ -85,8 +87,8 @@ impl Context<'_> {
             lost_seconds_per_txn: lost,
             explained_share: explained,
             unexplained_share: (1.0 - explained.value).max(0.0),
-            waiting_for_cpu_share: (!is_cpu).then(|| untold.share("runq").max(0.0)),
-            outside_server_share: (!is_cpu).then(|| untold.share("net").max(0.0)),
+            waiting_for_cpu_share: (!is_cpu).then(|| untold.share(ThreadState::RunQueue).max(0.0)),
+            outside_server_share: (!is_cpu).then(|| untold.share(ThreadState::Net).max(0.0)),
             heaviest,
             sentence: String::new(),
         };
@@ -166,7 +168,7 @@ impl Context<'_> {
             (None, Some(heaviest)) => format!(
                 "its heaviest call path ({}, {}) is in {}",
                 percent(heaviest.share),
-                heaviest.state,
+                heaviest.state.name(),
                 self.by_its_innermost(heaviest)
             ),
             (None, None) => "no call path of it holds 1 %".to_owned(),
@@ -180,7 +182,7 @@ impl Context<'_> {
 
     fn by_its_innermost(&self, heaviest: &UnexplainedPath) -> String {
         let how = |function: &&String| function.ends_with(" [k]") || self.knowledge.is_primitive(function);
-        let is_on_cpu = ON_CPU.contains(&heaviest.state.as_str());
+        let is_on_cpu = heaviest.state.is_on_cpu();
         let inwards = || heaviest.path.iter().rev();
         let named: Vec<&str> = match is_on_cpu || inwards().all(|function| how(&function)) {
             true => inwards().take(MOST_FUNCTIONS).map(String::as_str).collect(),
@@ -194,22 +196,24 @@ impl Context<'_> {
     }
 }
 
-/// The states of a thread that has a CPU.
-const ON_CPU: [&str; 2] = ["cpu", "spin"];
-
 /// The state whose waits grew most of those of which no call path was seen, in words, and by how many seconds of a transaction, less what
 /// findings tell without one.
 fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(String, f64)> {
-    let states = |rung: &Profiled<'_>| Some(rung.summary.ledger.as_ref()?.seconds_per_txn.named());
+    let states = |rung: &Profiled<'_>| Some(rung.summary.ledger.as_ref()?.seconds_per_txn);
     let (before, after) = (states(base)?, states(last)?);
-    let waits = ["lock", "io", "sleep", "other"];
+    let waits = [
+        ThreadState::Lock,
+        ThreadState::Io,
+        ThreadState::Sleep,
+        ThreadState::Other,
+    ];
     // Of a recording of threads that run, all that is known of the rest is that it is no CPU time.
     if !after
         .iter()
-        .any(|(state, of_state)| !ON_CPU.contains(state) && of_state.is_some())
+        .any(|(state, of_state)| !state.is_on_cpu() && of_state.is_some())
     {
-        let on_cpu = |states: &[(&str, Option<f64>)]| -> f64 {
-            let of = states.iter().filter(|(state, _)| ON_CPU.contains(state));
+        let on_cpu = |states: &PerState<Option<f64>>| -> f64 {
+            let of = states.iter().filter(|(state, _)| state.is_on_cpu());
             of.filter_map(|(_, seconds)| *seconds).sum()
         };
         let lost = last.connection_seconds() - base.connection_seconds();
@@ -217,18 +221,15 @@ fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(
                      perf record --off-cpu)";
         return Some((words.to_owned(), lost - (on_cpu(&after) - on_cpu(&before)) - told));
     }
-    let grown = before
-        .into_iter()
-        .zip(after)
-        .filter_map(|((state, before), (_, after))| {
-            let is_unseen = last.costs.with_seconds(state).next().is_none();
-            (waits.contains(&state) && is_unseen).then_some((state, after? - before.unwrap_or(0.0)))
-        });
+    let unseen = waits.into_iter();
+    let unseen = unseen.filter(|state| last.costs.with_seconds(*state).next().is_none());
+    let grown = unseen.filter_map(|state| Some((state, after[state]? - before[state].unwrap_or(0.0))));
     let (state, seconds) = grown.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let seconds = seconds - told;
     let words = format!(
-        "{:.0} \u{b5}s more are in the state {state}, and the calls in which threads wait were not seen (the report says why)",
-        seconds * 1e6
+        "{:.0} \u{b5}s more are in the state {}, and the calls in which threads wait were not seen (the report says why)",
+        seconds * 1e6,
+        state.name()
     );
     Some((words, seconds))
 }
@@ -252,7 +253,7 @@ impl Untold<'_> {
     }
 
     /// By which part of the loss all that is untold in a state grew.
-    fn share(&self, state: &str) -> f64 {
+    fn share(&self, state: ThreadState) -> f64 {
         let rest = |costs: &PathCosts| {
             let rest = costs.with_seconds(state).filter(|(pathway, _)| !self.is_told(pathway));
             rest.map(|(_, seconds)| seconds).sum::<f64>()
@@ -261,13 +262,17 @@ impl Untold<'_> {
     }
 
     /// The call path of a state that grew most; none where none holds 1 % of the loss.
-    fn heaviest(&self, state: &str, call_paths: &CallPaths<'_>) -> Option<UnexplainedPath> {
+    fn heaviest(&self, state: ThreadState, call_paths: &CallPaths<'_>) -> Option<UnexplainedPath> {
         let of_both = self.after.pathways(state).chain(self.before.pathways(state));
         let mut rest: Vec<Pathway> = of_both
             .filter(|pathway| !self.is_told(pathway) && call_paths.is_whole(pathway.path))
             .collect();
         once_each(&mut rest);
-        let longer = if state == "cpu" { self.uniform_slowdown } else { 1.0 };
+        let longer = if state == ThreadState::Cpu {
+            self.uniform_slowdown
+        } else {
+            1.0
+        };
         let grew = |pathway: &Pathway| self.after.seconds(*pathway) - longer * self.before.seconds(*pathway);
         let costs = rest
             .iter()
@@ -281,7 +286,7 @@ impl Untold<'_> {
             .filter(|(_, share)| *share >= WORTH_A_NAME)
             .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         Some(UnexplainedPath {
-            state: state.to_owned(),
+            state,
             path: call_paths.functions(path),
             share,
         })

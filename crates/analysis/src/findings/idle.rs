@@ -10,6 +10,7 @@ use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::{LockSummary, ShareOf};
+use scaleprof_vocabulary::ThreadState;
 
 /// Waiters that are told of waits in many places.
 const MOST_WAITERS: usize = 4;
@@ -51,16 +52,16 @@ impl Context<'_> {
         drafts.extend(self.row_lock_waits(base, last));
         // A lock on the heap is cut into one for each stack that waits for it, and only the heaviest locks are told: what is left
         // of all waits for locks is added up by call path.
-        let untold = |rung: &Profiled<'_>| rung.costs.without("lock", rung.locks.off_cpu(&numbers));
+        let untold = |rung: &Profiled<'_>| rung.costs.without(ThreadState::Lock, rung.locks.off_cpu(&numbers));
         let (base_untold, last_untold) = (untold(base), untold(last));
         for (state, plain) in [
-            ("io", Kind::DiskBound),
-            ("lock", Kind::LockConvoy),
-            ("sleep", Kind::Blocked),
-            ("other", Kind::Blocked),
+            (ThreadState::Io, Kind::DiskBound),
+            (ThreadState::Lock, Kind::LockConvoy),
+            (ThreadState::Sleep, Kind::Blocked),
+            (ThreadState::Other, Kind::Blocked),
         ] {
             let (before, after) = match state {
-                "lock" => (&base_untold, &last_untold),
+                ThreadState::Lock => (&base_untold, &last_untold),
                 _ => (base.costs, last.costs),
             };
             // Those of the base alone too: a wait that only moved to another path is no growth.
@@ -88,17 +89,17 @@ impl Context<'_> {
                 let functions = self.call_paths.functions(*path);
                 let place = self.knowledge.place_in_server(&functions);
                 let is_told = || place.is_some_and(|place| holders.iter().any(|holder| holder == place));
-                if state != "lock" && is_told() {
+                if state != ThreadState::Lock && is_told() {
                     continue;
                 }
                 let kind = Kind::of_wait(plain, place, &functions);
-                let asleep = (state == "sleep" && kind == plain)
+                let asleep = (state == ThreadState::Sleep && kind == plain)
                     .then(|| format!("Threads are made to sleep, in {}", place.unwrap_or("the server")));
                 let mut draft = self.waiting(kind, functions, &below, &compared);
                 draft.title = asleep.or(draft.title);
                 drafts.push(draft);
             }
-            if state == "lock" {
+            if state == ThreadState::Lock {
                 pathways.retain(|pathway| !covered.iter().any(|covered| covered.within.contains(&pathway.path)));
                 drafts.extend(self.in_many_places(&pathways, &compared));
             }

@@ -10,10 +10,11 @@ use crate::machine_shares::BUSY;
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::{Estimate, RungSummary};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// States of a thread that waits for a row: it sleeps at a condition variable, with a time limit.
-const STATES: [&str; 3] = ["lock", "sleep", "other"];
+const STATES: [ThreadState; 3] = [ThreadState::Lock, ThreadState::Sleep, ThreadState::Other];
 /// What the server counts of waits for rows, milliseconds.
 const ROW_LOCK_TIME: &str = "status.innodb_row_lock_time";
 /// Kinds of statements that are told.
@@ -62,7 +63,7 @@ impl Context<'_> {
         }
         let of_both = STATES
             .iter()
-            .flat_map(|state| last.costs.pathways(state).chain(base.costs.pathways(state)));
+            .flat_map(|state| last.costs.pathways(*state).chain(base.costs.pathways(*state)));
         let mut pathways: Vec<Pathway> = of_both.filter(|pathway| self.waits_for_a_row(pathway.path)).collect();
         pathways.sort();
         pathways.dedup();
@@ -118,7 +119,7 @@ impl Context<'_> {
         let all = last.connection_seconds();
         let waits = STATES
             .iter()
-            .any(|state| last.costs.with_seconds(state).next().is_some());
+            .any(|state| last.costs.with_seconds(*state).next().is_some());
         let seconds = |rung: &Profiled<'_>| Some(rung.summary.per_txn.get(ROW_LOCK_TIME)? / 1e3);
         // What has not moved at a rung is not told there.
         let (before, after) = (seconds(base).unwrap_or(0.0), seconds(last)?);
@@ -184,7 +185,8 @@ impl Context<'_> {
         let names = self.call_paths.function_names();
         let spent = |rung: &Profiled<'_>| {
             let mut by_function: BTreeMap<&str, f64> = BTreeMap::new();
-            for (pathway, seconds) in ["cpu", "spin"].iter().flat_map(|state| rung.costs.with_seconds(state)) {
+            let on_cpu = [ThreadState::Cpu, ThreadState::Spin].into_iter();
+            for (pathway, seconds) in on_cpu.flat_map(|state| rung.costs.with_seconds(state)) {
                 let mut functions = self.call_paths.outwards(pathway.path);
                 if let Some(works) = functions.find(|function| self.row_locks.works[*function]) {
                     *by_function.entry(names[works].as_str()).or_default() += seconds;

@@ -7,6 +7,7 @@ use crate::figure::{Figure as _, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 use scaleprof_bundle::{Estimate, ShareOf};
+use scaleprof_vocabulary::ThreadState;
 
 /// Waiters that are told.
 const MOST_WAITERS: usize = 4;
@@ -14,24 +15,28 @@ const MOST_WAITERS: usize = 4;
 impl Context<'_> {
     /// What spinning takes of a transaction at the last rung, as a part of one of its times; all of it, not only what grew.
     pub(super) fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, share_of: ShareOf) -> Option<Draft> {
-        let pathways: Vec<Pathway> = last.costs.pathways("spin").collect();
+        let pathways: Vec<Pathway> = last.costs.pathways(ThreadState::Spin).collect();
         let waiters = self.by_waiter(last.costs, &pathways);
         let (_, _, paths) = waiters.first()?;
         let worst = heaviest(last.costs, paths)?;
-        let spent = last.costs.estimate_of_state("spin")?;
+        let spent = last.costs.estimate_of_state(ThreadState::Spin)?;
         let share = match share_of {
             ShareOf::ConnectionTime => spent.over(last.connection_seconds()),
             _ => last.costs.spinning_share()?,
         };
         let path = self.call_paths.functions(worst.path);
         let mut draft = self.draft(Kind::SpinWaiting, path, share, base, last);
-        draft.accounts.pathways = pathways.iter().copied().chain(base.costs.pathways("spin")).collect();
+        draft.accounts.pathways = pathways
+            .iter()
+            .copied()
+            .chain(base.costs.pathways(ThreadState::Spin))
+            .collect();
         let takes = format!(
             "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",
             spent.value * 1e6,
             last.summary.connections
         );
-        let before = base.costs.with_seconds("spin");
+        let before = base.costs.with_seconds(ThreadState::Spin);
         let before = before.fold(0.0, |sum, (_, seconds)| sum + seconds);
         draft
             .evidence
@@ -105,7 +110,7 @@ impl Context<'_> {
 /// What the spinning that is told of one rung is at the last one.
 fn at_the_last(here: u32, last: &Profiled<'_>) -> String {
     let there = last.summary.connections;
-    let spins = last.costs.with_seconds("spin");
+    let spins = last.costs.with_seconds(ThreadState::Spin);
     let micros = spins.fold(0.0, |sum, (_, seconds)| sum + seconds) * 1e6;
     let takes = format!("such loops take {micros:.1} \u{b5}s of a transaction");
     match last.costs.spinning_share() {

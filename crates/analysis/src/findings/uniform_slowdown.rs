@@ -1,12 +1,13 @@
 //! What got slower everywhere at once.
 
 use crate::path_costs::PathCosts;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// By how much the same work took longer everywhere, at least 1; none where that cannot be told,
 /// see [`uniform_slowdown_of`].
 pub(crate) fn uniform_slowdown(base: &PathCosts, last: &PathCosts) -> Option<f64> {
-    let by_leaf = |costs: &PathCosts| costs.by_leaf("cpu").into_iter().collect();
+    let by_leaf = |costs: &PathCosts| costs.by_leaf(ThreadState::Cpu).into_iter().collect();
     uniform_slowdown_of(&by_leaf(base), &by_leaf(last)).map(|middle| middle.max(1.0))
 }
 

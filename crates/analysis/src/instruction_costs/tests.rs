@@ -3,9 +3,8 @@ use crate::ledger::Watched;
 use crate::made_up_sample::sample;
 use crate::rung_instructions::by_rung;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{
-    Bundle, MeasurementRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros,
-};
+use scaleprof_bundle::{Bundle, MeasurementRow, SampleRow, Samples, SecondRow, StackRow, StateRow, UtcMicros};
+use scaleprof_vocabulary::{MeasurementOutcome, PerState, Role, SymbolSource, ThreadState};
 
 const MAIN: i64 = 1;
 const CALLER: i64 = 2;
@@ -28,7 +27,7 @@ fn frame(frame: i64, module: &str, function: &str, address: i64, inlined: bool) 
         inlined,
         file: Some(format!("{function}.cc").into()),
         line: Some(7),
-        symbol_source: "dwarf".into(),
+        symbol_source: SymbolSource::Dwarf,
     }
 }
 
@@ -85,7 +84,7 @@ fn windows() -> [Window; 1] {
     }]
 }
 
-fn costs(samples: &[SampleRow], exact: Option<StateSeconds>) -> InstructionCosts {
+fn costs(samples: &[SampleRow], exact: Option<PerState<Option<f64>>>) -> InstructionCosts {
     let samples: Samples = samples.iter().cloned().collect();
     let watched = Watched {
         samples: samples.blocks().iter().collect(),
@@ -96,7 +95,7 @@ fn costs(samples: &[SampleRow], exact: Option<StateSeconds>) -> InstructionCosts
     InstructionCosts::of(&Sampled::of(&windows(), &watched, exact.as_ref()), &call_paths)
 }
 
-fn every_second(state: &str, stack: i64, milliseconds: f64) -> Vec<SampleRow> {
+fn every_second(state: ThreadState, stack: i64, milliseconds: f64) -> Vec<SampleRow> {
     (2..12)
         .map(|second| sample(second, state, stack, milliseconds))
         .collect()
@@ -116,8 +115,8 @@ fn close(a: f64, b: f64) -> bool {
 #[test]
 fn an_instruction_is_one_however_it_was_reached_and_names_what_was_built_in() {
     let samples = [
-        every_second("cpu", INLINED, 10.0),
-        every_second("cpu", THROUGH_CALLER, 20.0),
+        every_second(ThreadState::Cpu, INLINED, 10.0),
+        every_second(ThreadState::Cpu, THROUGH_CALLER, 20.0),
     ]
     .concat();
     let found = costs(&samples, None);
@@ -138,7 +137,11 @@ fn an_instruction_is_one_however_it_was_reached_and_names_what_was_built_in() {
 
 #[test]
 fn instructions_of_one_function_stand_apart_and_add_up() {
-    let samples = [every_second("cpu", WALK, 10.0), every_second("cpu", LATER, 5.0)].concat();
+    let samples = [
+        every_second(ThreadState::Cpu, WALK, 10.0),
+        every_second(ThreadState::Cpu, LATER, 5.0),
+    ]
+    .concat();
     let found = costs(&samples, None);
     let (first, second) = (at(&found, 0x2010).0, at(&found, 0x2018).0);
     assert!(close(found.seconds(first, Spent::Running), 1e-4) && close(found.seconds(second, Spent::Running), 5e-5));
@@ -150,12 +153,14 @@ fn instructions_of_one_function_stand_apart_and_add_up() {
 
 #[test]
 fn spinning_and_working_are_told_apart_and_scaled_each_to_its_exact_time() {
-    let samples = [every_second("cpu", WALK, 10.0), every_second("spin", LATER, 1.0)].concat();
-    let exact = StateSeconds {
-        cpu: Some(4e-4),
-        spin: Some(8e-4),
-        ..StateSeconds::default()
-    };
+    let samples = [
+        every_second(ThreadState::Cpu, WALK, 10.0),
+        every_second(ThreadState::Spin, LATER, 1.0),
+    ]
+    .concat();
+    let exact: PerState<Option<f64>> = [(ThreadState::Cpu, Some(4e-4)), (ThreadState::Spin, Some(8e-4))]
+        .into_iter()
+        .collect();
     let found = costs(&samples, Some(exact));
     assert!(close(found.seconds(at(&found, 0x2010).0, Spent::Running), 4e-4));
     let spinning = at(&found, 0x2018).0;
@@ -166,7 +171,11 @@ fn spinning_and_working_are_told_apart_and_scaled_each_to_its_exact_time() {
 
 #[test]
 fn time_in_the_kernel_stands_where_it_was_entered() {
-    let samples = [every_second("cpu", KERNEL, 10.0), every_second("cpu", SYSCALL, 1.0)].concat();
+    let samples = [
+        every_second(ThreadState::Cpu, KERNEL, 10.0),
+        every_second(ThreadState::Cpu, SYSCALL, 1.0),
+    ]
+    .concat();
     let found = costs(&samples, None);
     let (id, instruction) = at(&found, 0x3002);
     assert_eq!(
@@ -179,12 +188,12 @@ fn time_in_the_kernel_stands_where_it_was_entered() {
 
 #[test]
 fn waits_warm_up_and_background_threads_cost_no_cpu_time_of_a_transaction() {
-    let mut samples = every_second("cpu", WALK, 10.0);
-    samples.push(sample(0, "cpu", WALK, 1e6));
-    samples.push(sample(5, "lock", WALK, 1e6));
+    let mut samples = every_second(ThreadState::Cpu, WALK, 10.0);
+    samples.push(sample(0, ThreadState::Cpu, WALK, 1e6));
+    samples.push(sample(5, ThreadState::Lock, WALK, 1e6));
     samples.push(SampleRow {
-        role: "background".into(),
-        ..sample(5, "cpu", WALK, 1e6)
+        role: Role::Background,
+        ..sample(5, ThreadState::Cpu, WALK, 1e6)
     });
     let found = costs(&samples, None);
     assert!(close(found.all().unwrap(), 1e-4) && close(found.seconds(at(&found, 0x2010).0, Spent::Running), 1e-4));
@@ -193,9 +202,9 @@ fn waits_warm_up_and_background_threads_cost_no_cpu_time_of_a_transaction() {
 #[test]
 fn stacks_that_are_lost_count_in_all_and_at_no_instruction() {
     let samples = [
-        every_second("cpu", WALK, 10.0),
-        every_second("cpu", LOST, 10.0),
-        every_second("cpu", 99, 10.0),
+        every_second(ThreadState::Cpu, WALK, 10.0),
+        every_second(ThreadState::Cpu, LOST, 10.0),
+        every_second(ThreadState::Cpu, 99, 10.0),
     ]
     .concat();
     let found = costs(&samples, None);
@@ -206,7 +215,7 @@ fn stacks_that_are_lost_count_in_all_and_at_no_instruction() {
 #[test]
 fn an_instruction_that_comes_and_goes_has_wide_limits() {
     let samples: Vec<SampleRow> = (2..12)
-        .map(|second| sample(second, "cpu", WALK, if second < 4 { 500.0 } else { 1.0 }))
+        .map(|second| sample(second, ThreadState::Cpu, WALK, if second < 4 { 500.0 } else { 1.0 }))
         .collect();
     let found = costs(&samples, None);
     let estimate = found.estimate([at(&found, 0x2010).0], &Spent::ITSELF).unwrap();
@@ -239,7 +248,7 @@ pub(crate) fn bundle() -> Bundle {
             offered_rate: None,
             started_at: UtcMicros(0),
             connect_seconds: 0.1,
-            outcome: "complete".into(),
+            outcome: MeasurementOutcome::Complete,
             client_lag_p99_us: None,
             client_threads: 1,
             client_resident_bytes: None,
@@ -268,15 +277,17 @@ pub(crate) fn bundle() -> Bundle {
             bundle.states.push(StateRow {
                 measurement,
                 second: Some(second),
-                role: "connection".into(),
-                state: "cpu".into(),
+                role: Role::Connection,
+                state: ThreadState::Cpu,
                 // Twice what the samples say.
                 nanoseconds: (2e6 * milliseconds) as i64,
-                ..StateRow::default()
+                thread: None,
+                name: None,
+                lifetime_ns: None,
             });
             bundle.samples.extend([SampleRow {
                 measurement,
-                ..sample(second, "cpu", WALK, milliseconds)
+                ..sample(second, ThreadState::Cpu, WALK, milliseconds)
             }]);
         }
     }

@@ -4,15 +4,18 @@ use super::*;
 use crate::simulated_loop::{CPU_NS, IO_NS, LOCKED_NS, NET_NS, closed_loop};
 use crate::totals::{Amount, totals};
 use scaleprof_bundle::{SampleRow, Samples, UtcMicros};
+use scaleprof_vocabulary::{Role, ThreadState, UnwindStatus};
 
-fn state(second: Option<i32>, role: &str, state: &str, seconds: f64) -> StateRow {
+fn state(second: Option<i32>, role: Role, state: ThreadState, seconds: f64) -> StateRow {
     StateRow {
         measurement: 0,
         second,
-        role: role.into(),
-        state: state.into(),
+        role,
+        state,
         nanoseconds: (seconds * 1e9).round() as i64,
-        ..StateRow::default()
+        thread: None,
+        name: None,
+        lifetime_ns: None,
     }
 }
 
@@ -24,11 +27,11 @@ fn alive(row: StateRow, seconds: f64) -> StateRow {
     }
 }
 
-fn thread(thread: i64, name: &str, of: &str, seconds: f64) -> StateRow {
+fn thread(thread: i64, name: &str, of: ThreadState, seconds: f64) -> StateRow {
     StateRow {
         thread: Some(thread),
         name: Some(name.into()),
-        ..state(None, "background", of, seconds)
+        ..state(None, Role::Background, of, seconds)
     }
 }
 
@@ -42,17 +45,17 @@ fn counter(second: Option<i32>, name: &str, value: f64) -> CounterRow {
     }
 }
 
-fn sample(second: i32, of: &str, weight_ns: f64, ending: &str) -> SampleRow {
+fn sample(second: i32, of: ThreadState, weight_ns: f64, ending: UnwindStatus) -> SampleRow {
     SampleRow {
         measurement: 0,
         second,
         time_us: UtcMicros(0),
         thread: 1,
-        role: "connection".into(),
+        role: Role::Connection,
         cpu: 0,
-        state: of.to_owned().into(),
+        state: of,
         stack: 1,
-        unwind_status: ending.to_owned().into(),
+        unwind_status: ending,
         weight_ns,
         lock: None,
         waker_kind: None,
@@ -93,8 +96,12 @@ fn found(connections: u32, states: &[StateRow], samples: &[SampleRow], counters:
 fn four_connections() -> Vec<StateRow> {
     (0..5)
         .flat_map(|second| {
-            let row = |of: &str, seconds| state(Some(second), "connection", of, seconds);
-            [alive(row("cpu", 1.0), 4.0), row("lock", 2.5), row("net", 0.5)]
+            let row = |of: ThreadState, seconds| state(Some(second), Role::Connection, of, seconds);
+            [
+                alive(row(ThreadState::Cpu, 1.0), 4.0),
+                row(ThreadState::Lock, 2.5),
+                row(ThreadState::Net, 0.5),
+            ]
         })
         .collect()
 }
@@ -103,8 +110,8 @@ fn four_connections() -> Vec<StateRow> {
 #[test]
 fn the_states_of_a_script_that_runs_once_are_held_against_the_time_that_was_watched() {
     let mut states = four_connections();
-    states.push(state(Some(4), "connection", "net", 4.0));
-    states.push(alive(state(Some(4), "connection", "cpu", 0.0), 4.0));
+    states.push(state(Some(4), Role::Connection, ThreadState::Net, 4.0));
+    states.push(alive(state(Some(4), Role::Connection, ThreadState::Cpu, 0.0), 4.0));
     let counters = [counter(None, "probe.switch_seconds", 6.0)];
     let watched = Watched {
         states: states.iter().collect(),
@@ -165,7 +172,11 @@ fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
         let expected = ledger.connections_over_throughput.unwrap();
         assert!((times.sum() / expected - 1.0).abs() < 1e-9, "{connections}");
         // Work under way at the edges of the window is all that these may differ by.
-        for (seen, truth) in [(times.cpu, CPU_NS + LOCKED_NS), (times.io, IO_NS), (times.net, NET_NS)] {
+        for (seen, truth) in [
+            (times[ThreadState::Cpu], CPU_NS + LOCKED_NS),
+            (times[ThreadState::Io], IO_NS),
+            (times[ThreadState::Net], NET_NS),
+        ] {
             let truth = truth as f64 / 1e9;
             assert!(
                 (seen.unwrap() / truth - 1.0).abs() < 0.02,
@@ -173,7 +184,7 @@ fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
             );
         }
         assert!(found.warnings.is_empty());
-        lock_waits.push(times.lock.unwrap());
+        lock_waits.push(times[ThreadState::Lock].unwrap());
     }
     assert_eq!(lock_waits[0], 0.0);
     assert!(lock_waits.windows(2).all(|pair| pair[0] <= pair[1]), "{lock_waits:?}");
@@ -186,10 +197,21 @@ fn warm_up_is_left_out_and_a_state_without_rows_is_zero() {
     let ledger = found(4, &states, &[], &[]).ledger.unwrap();
     let times = ledger.seconds_per_txn;
     assert_eq!(
-        (times.cpu, times.lock, times.net),
+        (
+            times[ThreadState::Cpu],
+            times[ThreadState::Lock],
+            times[ThreadState::Net]
+        ),
         (Some(0.01), Some(0.025), Some(0.005))
     );
-    assert_eq!((times.io, times.sleep, times.spin), (Some(0.0), Some(0.0), None));
+    assert_eq!(
+        (
+            times[ThreadState::Io],
+            times[ThreadState::Sleep],
+            times[ThreadState::Spin]
+        ),
+        (Some(0.0), Some(0.0), None)
+    );
     assert_eq!(ledger.connections_over_throughput, Some(0.04));
     assert_eq!((ledger.residual, ledger.states_residual), (Some(0.0), Some(0.0)));
 }
@@ -210,7 +232,7 @@ fn a_thread_that_was_not_seen_shows_as_a_residual_and_a_warning() {
 #[test]
 fn states_that_do_not_fill_the_lifetime_are_warned_about() {
     let mut states = four_connections();
-    for row in states.iter_mut().filter(|row| row.state == "cpu") {
+    for row in states.iter_mut().filter(|row| row.state == ThreadState::Cpu) {
         row.lifetime_ns = Some(4_100_000_000);
     }
     let found = found(4, &states, &[], &[]);
@@ -226,8 +248,8 @@ fn states_that_do_not_fill_the_lifetime_are_warned_about() {
 fn cpu_time_of_all_roles_is_held_against_the_schedulers() {
     let mut states = four_connections();
     for second in 0..5 {
-        states.push(state(Some(second), "background", "cpu", 0.2));
-        states.push(state(Some(second), "control", "spin", 0.05));
+        states.push(state(Some(second), Role::Background, ThreadState::Cpu, 0.2));
+        states.push(state(Some(second), Role::Control, ThreadState::Spin, 0.05));
     }
     let name = "server.cpu_seconds_by_scheduler";
     let by_second: Vec<_> = (0..5).map(|second| counter(Some(second), name, 1.25)).collect();
@@ -305,43 +327,46 @@ fn time_that_nobody_is_charged_with_is_told_with_what_explains_it_and_what_does_
 fn background_threads_stand_apart_by_name_and_busiest_first() {
     let mut states = four_connections();
     states.extend([
-        thread(7, "purge", "sleep", 10.0),
-        thread(7, "purge", "cpu", 0.5),
-        thread(8, "cleaner", "io", 2.0),
-        thread(9, "cleaner", "cpu", 1.0),
-        thread(1, "one_connection", "cpu", 1.0),
+        thread(7, "purge", ThreadState::Sleep, 10.0),
+        thread(7, "purge", ThreadState::Cpu, 0.5),
+        thread(8, "cleaner", ThreadState::Io, 2.0),
+        thread(9, "cleaner", ThreadState::Cpu, 1.0),
+        thread(1, "one_connection", ThreadState::Cpu, 1.0),
     ]);
-    states.last_mut().unwrap().role = "connection".into();
+    states.last_mut().unwrap().role = Role::Connection;
     let ledger = found(4, &states, &[], &[]).ledger.unwrap();
     let seen: Vec<_> = ledger.background.iter().map(|t| (t.name.as_str(), t.threads)).collect();
     assert_eq!(seen, [("cleaner", Some(2)), ("purge", Some(1))]);
     let cleaner = ledger.background[0].seconds_per_second;
-    assert_eq!((cleaner.io, cleaner.cpu), (Some(0.4), Some(0.2)));
+    assert_eq!(
+        (cleaner[ThreadState::Io], cleaner[ThreadState::Cpu]),
+        (Some(0.4), Some(0.2))
+    );
     assert_eq!(ledger.residual, Some(0.0));
 }
 
 #[test]
 fn background_threads_that_were_not_told_apart_are_one_entry() {
     let mut states = four_connections();
-    states.push(state(Some(3), "background", "cpu", 0.25));
+    states.push(state(Some(3), Role::Background, ThreadState::Cpu, 0.25));
     let ledger = found(4, &states, &[], &[]).ledger.unwrap();
     assert_eq!(ledger.background.len(), 1);
     assert_eq!(ledger.background[0].threads, None);
-    assert_eq!(ledger.background[0].seconds_per_second.cpu, Some(0.25));
+    assert_eq!(ledger.background[0].seconds_per_second[ThreadState::Cpu], Some(0.25));
 }
 
 #[test]
 fn samples_of_spin_loops_take_their_part_from_the_time_on_cpu() {
     let samples = [
-        sample(2, "cpu", 3e6, "complete"),
-        sample(3, "spin", 1e6, "no_rule"),
-        sample(0, "spin", 9e6, "complete"),
-        sample(4, "lock", 1e6, "complete"),
+        sample(2, ThreadState::Cpu, 3e6, UnwindStatus::Complete),
+        sample(3, ThreadState::Spin, 1e6, UnwindStatus::NoRule),
+        sample(0, ThreadState::Spin, 9e6, UnwindStatus::Complete),
+        sample(4, ThreadState::Lock, 1e6, UnwindStatus::Complete),
     ];
     let found = found(4, &four_connections(), &samples, &[]);
     let ledger = found.ledger.unwrap();
-    assert_eq!(ledger.seconds_per_txn.spin, Some(0.0025));
-    assert_eq!(ledger.seconds_per_txn.cpu, Some(0.0075));
+    assert_eq!(ledger.seconds_per_txn[ThreadState::Spin], Some(0.0025));
+    assert_eq!(ledger.seconds_per_txn[ThreadState::Cpu], Some(0.0075));
     assert_eq!(
         (ledger.residual, ledger.complete_stacks_share),
         (Some(0.0), Some(2.0 / 3.0))
@@ -387,7 +412,10 @@ fn no_transaction_leaves_times_out_and_keeps_the_residual() {
     };
     let ledger = ledger(4, &[window], &BTreeMap::new(), &watched, false).ledger.unwrap();
     assert_eq!(
-        (ledger.seconds_per_txn.cpu, ledger.connections_over_throughput),
+        (
+            ledger.seconds_per_txn[ThreadState::Cpu],
+            ledger.connections_over_throughput
+        ),
         (None, None)
     );
     assert_eq!(ledger.residual, Some(0.0));
@@ -395,10 +423,10 @@ fn no_transaction_leaves_times_out_and_keeps_the_residual() {
 
 #[test]
 fn where_no_loop_that_waits_was_found_nothing_is_known_of_spinning() {
-    let works = [sample(3, "cpu", 3e6, "complete")];
+    let works = [sample(3, ThreadState::Cpu, 3e6, UnwindStatus::Complete)];
     let spin = |counters: &[CounterRow]| {
         let found = found(4, &four_connections(), &works, counters);
-        (found.ledger.unwrap().seconds_per_txn.spin, found.missing)
+        (found.ledger.unwrap().seconds_per_txn[ThreadState::Spin], found.missing)
     };
     let loops = |found: f64| counter(None, "probe.spin_loops", found);
     let (time, missing) = spin(&[loops(12.0)]);

@@ -3,7 +3,8 @@ use crate::ledger::Watched;
 use crate::made_up_sample::sample;
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{Bundle, FrameRow, Ledger, SampleRow, Samples, StackRow, StateSeconds};
+use scaleprof_bundle::{Bundle, FrameRow, Ledger, SampleRow, Samples, StackRow};
+use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, WakerKind};
 
 /// Stack n is the frame n inside of `main`, which is 0.
 fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
@@ -23,7 +24,7 @@ fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
         inlined: false,
         file: None,
         line: None,
-        symbol_source: "symtab".into(),
+        symbol_source: SymbolSource::Symtab,
     });
     (stacks.collect(), frames.collect())
 }
@@ -55,11 +56,9 @@ fn windows() -> [Window; 1] {
 
 fn ledger(cpu: f64, lock: f64) -> Ledger {
     Ledger {
-        seconds_per_txn: StateSeconds {
-            cpu: Some(cpu),
-            lock: Some(lock),
-            ..StateSeconds::default()
-        },
+        seconds_per_txn: [(ThreadState::Cpu, Some(cpu)), (ThreadState::Lock, Some(lock))]
+            .into_iter()
+            .collect(),
         connections_over_throughput: None,
         residual: None,
         states_residual: None,
@@ -105,14 +104,17 @@ fn paths(samples: &[SampleRow], ledger: Option<&Ledger>, bundle: &Bundle) -> Vec
 fn steady() -> Vec<SampleRow> {
     let mut samples: Vec<SampleRow> = (2..12)
         .flat_map(|second| {
-            let work = (0..3).map(move |_| sample(second, "cpu", 1, 10.0));
-            work.chain([sample(second, "cpu", 4, 10.0), sample(second, "lock", 2, 60.0)])
+            let work = (0..3).map(move |_| sample(second, ThreadState::Cpu, 1, 10.0));
+            work.chain([
+                sample(second, ThreadState::Cpu, 4, 10.0),
+                sample(second, ThreadState::Lock, 2, 60.0),
+            ])
         })
         .collect();
-    samples.push(sample(0, "cpu", 3, 1e6));
+    samples.push(sample(0, ThreadState::Cpu, 3, 1e6));
     samples.push(SampleRow {
-        role: "background".into(),
-        ..sample(5, "cpu", 3, 1e6)
+        role: Role::Background,
+        ..sample(5, ThreadState::Cpu, 3, 1e6)
     });
     samples
 }
@@ -121,14 +123,11 @@ fn steady() -> Vec<SampleRow> {
 fn paths_are_ranked_by_their_time_per_transaction() {
     let (bundle, samples) = (bundle(), steady());
     let found = paths(&samples, None, &bundle);
-    let seen: Vec<_> = found
-        .iter()
-        .map(|p| (p.state.as_str(), p.path.join(" "), p.samples))
-        .collect();
+    let seen: Vec<_> = found.iter().map(|p| (p.state, p.path.join(" "), p.samples)).collect();
     let expected = [
-        ("lock", "main wait", 10),
-        ("cpu", "main work", 30),
-        ("cpu", "main idle", 10),
+        (ThreadState::Lock, "main wait", 10),
+        (ThreadState::Cpu, "main work", 30),
+        (ThreadState::Cpu, "main idle", 10),
     ];
     assert_eq!(
         seen,
@@ -147,25 +146,28 @@ fn paths_are_ranked_by_their_time_per_transaction() {
 fn with_a_ledger_the_paths_of_a_state_add_up_to_it() {
     let (bundle, mut samples) = (bundle(), steady());
     // Half of what happened on CPUs was lost.
-    for row in samples.iter_mut().filter(|row| row.state == "cpu") {
+    for row in samples.iter_mut().filter(|row| row.state == ThreadState::Cpu) {
         row.weight_ns /= 2.0;
     }
     let found = paths(&samples, Some(&ledger(4e-4, 6e-4)), &bundle);
-    let of_state = |state: &str| {
+    let of_state = |state: ThreadState| {
         found
             .iter()
             .filter(|p| p.state == state)
             .map(|p| p.seconds_per_txn.value)
             .sum::<f64>()
     };
-    assert!((of_state("cpu") / 4e-4 - 1.0).abs() < 1e-9 && (of_state("lock") / 6e-4 - 1.0).abs() < 1e-9);
+    assert!(
+        (of_state(ThreadState::Cpu) / 4e-4 - 1.0).abs() < 1e-9
+            && (of_state(ThreadState::Lock) / 6e-4 - 1.0).abs() < 1e-9
+    );
 }
 
 #[test]
 fn a_path_that_comes_and_goes_has_wide_limits() {
     let bundle = bundle();
     let samples: Vec<_> = (2..12)
-        .map(|second| sample(second, "lock", 2, if second < 4 { 500.0 } else { 1.0 }))
+        .map(|second| sample(second, ThreadState::Lock, 2, if second < 4 { 500.0 } else { 1.0 }))
         .collect();
     let found = paths(&samples, None, &bundle);
     let time = found[0].seconds_per_txn;
@@ -193,7 +195,7 @@ fn no_more_than_twenty_paths_are_kept() {
             ..dictionary().1[0].clone()
         })
         .collect();
-    let samples: Vec<_> = (0..100).map(|n| sample(5, "cpu", n, n as f64)).collect();
+    let samples: Vec<_> = (0..100).map(|n| sample(5, ThreadState::Cpu, n, n as f64)).collect();
     let found = paths(&samples, None, &bundle);
     assert_eq!((found.len(), found[0].path[0].as_str()), (20, "f99"));
 }
@@ -204,7 +206,7 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
     let waits = |lock: i64, stack: i64, milliseconds: f64| {
         let row = move |second| SampleRow {
             lock: Some(lock),
-            ..sample(second, "lock", stack, milliseconds)
+            ..sample(second, ThreadState::Lock, stack, milliseconds)
         };
         (2..12).map(row)
     };
@@ -254,12 +256,12 @@ fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
         .flat_map(|second| {
             let wait = |milliseconds, waker_stack| SampleRow {
                 lock: Some(7),
-                waker_kind: Some("same_process".into()),
+                waker_kind: Some(WakerKind::SameProcess),
                 waker_stack: Some(waker_stack),
-                ..sample(second, "lock", 2, milliseconds)
+                ..sample(second, ThreadState::Lock, 2, milliseconds)
             };
             let held = SampleRow {
-                holder_state: Some("cpu".into()),
+                holder_state: Some(ThreadState::Cpu),
                 ..wait(90.0, 4)
             };
             [wait(10.0, 1), wait(30.0, 3), held]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::findings::tests::made_up::{Costs, made_up};
+use scaleprof_vocabulary::ThreadState;
 
 /// Microseconds of a transaction by state and path, at each rung.
 fn profile(rungs: &[(u32, f64, f64, Costs<'_>)]) -> ScalingProfile {
@@ -58,7 +59,10 @@ fn effective_and_lost_threads_add_up_to_the_connections() {
         assert!(rung.residual.abs() < 1e-3);
     }
     let last = profile.rungs.last().expect("rungs");
-    assert!((last.lost_threads["lock"].value - 55.0).abs() < 0.1, "{last:?}");
+    assert!(
+        (last.lost_threads[&ThreadState::Lock].value - 55.0).abs() < 0.1,
+        "{last:?}"
+    );
 }
 
 #[test]
@@ -66,8 +70,8 @@ fn those_who_wait_are_named_with_how_it_grows_and_what_they_wait_for_with_its_bo
     let profile = profile(&convoy());
     let path = profile.paths.first().expect("a path");
     assert_eq!(
-        (path.state.as_str(), path.path.as_slice()),
-        ("lock", WAIT.map_to_owned().as_slice())
+        (path.state, path.path.as_slice()),
+        (ThreadState::Lock, WAIT.map_to_owned().as_slice())
     );
     let lost = path.lost_threads.last().expect("rungs");
     assert!(
@@ -123,11 +127,14 @@ fn while_no_cpu_is_free_waiting_for_one_is_no_cause_nor_anything_saturated() {
         (16, 2000.0, 0.99, many),
         (34, 2000.0, 0.99, many),
     ]);
-    let states: Vec<&str> = profile.paths.iter().map(|path| path.state.as_str()).collect();
-    assert_eq!(states, ["lock"], "{:?}", profile.paths);
+    let states: Vec<ThreadState> = profile.paths.iter().map(|path| path.state).collect();
+    assert_eq!(states, [ThreadState::Lock], "{:?}", profile.paths);
     assert!(profile.saturated.is_empty());
     let last = profile.rungs.last().expect("rungs");
-    assert!(last.lost_threads["runq"].value > 1.0, "it is shown all the same");
+    assert!(
+        last.lost_threads[&ThreadState::RunQueue].value > 1.0,
+        "it is shown all the same"
+    );
 }
 
 #[test]
@@ -153,7 +160,7 @@ fn what_takes_longer_everywhere_alike_is_no_paths_loss() {
     let told = same.rungs[1].uniform_slowdown.expect("nine functions that agree");
     assert!((told - 1.5).abs() < 0.02, "{told}");
     assert!(
-        same.rungs[1].lost_threads["cpu"].value > 0.0,
+        same.rungs[1].lost_threads[&ThreadState::Cpu].value > 0.0,
         "of all together it is lost"
     );
 

@@ -3,7 +3,7 @@
 use super::owners::place_of;
 use crate::call_paths::{CallPaths, PathId};
 use crate::measurement_rows::MeasurementRows;
-use crate::sampled::LOCK;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// The locks that are waited for at each place, by all threads of the server.
@@ -15,7 +15,12 @@ impl Chains {
     pub(super) fn of(measurements: &[&MeasurementRows<'_>], call_paths: &mut CallPaths<'_>) -> Chains {
         let mut locks: BTreeMap<PathId, BTreeMap<i64, f64>> = BTreeMap::new();
         for block in measurements.iter().flat_map(|rows| rows.samples.iter()) {
-            let waits: Vec<bool> = block.states().values().iter().map(|name| name == LOCK).collect();
+            let waits: Vec<bool> = block
+                .states()
+                .values()
+                .iter()
+                .map(|state| *state == ThreadState::Lock)
+                .collect();
             let (stack_of, lock_of) = (block.stacks().values(), block.locks().values());
             let mut known: Vec<Option<Option<PathId>>> = vec![None; stack_of.len()];
             let codes = block.states().codes().iter().zip(block.locks().codes());

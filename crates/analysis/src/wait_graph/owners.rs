@@ -5,9 +5,10 @@ use crate::call_paths::{CallPaths, PathId};
 use crate::measurement_rows::MeasurementRows;
 use crate::sampled::Wait;
 use scaleprof_bundle::SampleBlock;
+use scaleprof_vocabulary::ThreadState;
 
 /// A holder: where it was, as far as that is known, and what it was doing.
-pub(super) type HolderKey<'a> = (Option<PathId>, Option<&'a str>);
+pub(super) type HolderKey = (Option<PathId>, Option<ThreadState>);
 
 /// How it is known who held locks.
 pub(super) fn source(measurements: &[&MeasurementRows<'_>]) -> HolderSource {
@@ -19,7 +20,7 @@ pub(super) fn source(measurements: &[&MeasurementRows<'_>]) -> HolderSource {
 }
 
 /// Who held the lock of a wait when it began; none where that is not known.
-pub(super) fn holder<'a>(wait: &Wait<'a>, call_paths: &mut CallPaths<'_>) -> Option<HolderKey<'a>> {
+pub(super) fn holder(wait: &Wait, call_paths: &mut CallPaths<'_>) -> Option<HolderKey> {
     let state = wait.holder_state?;
     let place = wait.holder_stack.and_then(|stack| place_of(stack, call_paths));
     Some((place, Some(state)))

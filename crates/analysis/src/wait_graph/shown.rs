@@ -10,6 +10,7 @@ use crate::call_paths::{CallPaths, PathId};
 use crate::findings::knowledge::Knowledge;
 use crate::measurement_rows::MeasurementRows;
 use scaleprof_bundle::LockRow;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// Functions of a place that are told in few words.
@@ -42,7 +43,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    fn lock(&self, lock: Option<i64>, waiters: Option<&OfLock<'_>>, call_paths: &CallPaths<'_>) -> LockName {
+    fn lock(&self, lock: Option<i64>, waiters: Option<&OfLock>, call_paths: &CallPaths<'_>) -> LockName {
         let rows = || lock.and_then(|lock| self.rows.get(&lock)).into_iter().flatten();
         let named = rows().find(|row| row.name.is_some());
         let mut operations: Vec<String> = rows().map(|row| row.operation.clone()).collect();
@@ -63,7 +64,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-impl Waits<'_> {
+impl Waits {
     /// The graph; none where nobody waits for a lock.
     pub(super) fn graph(
         &self,
@@ -130,10 +131,10 @@ impl Waits<'_> {
 }
 
 /// The places of a lock's most frequent holders that wait for a lock themselves.
-fn blocked_holders<'a>(of_lock: &'a OfLock<'_>) -> impl Iterator<Item = (PathId, &'a Time)> {
+fn blocked_holders<'a>(of_lock: &'a OfLock) -> impl Iterator<Item = (PathId, &'a Time)> {
     let (most, _) = heaviest(of_lock.holders.iter(), of_lock.weight());
-    let blocked = |((place, state), time): (&(Option<PathId>, Option<&str>), &'a Time)| {
-        let place = place.filter(|_| *state == Some("lock"))?;
+    let blocked = |((place, state), time): (&(Option<PathId>, Option<ThreadState>), &'a Time)| {
+        let place = place.filter(|_| *state == Some(ThreadState::Lock))?;
         Some((place, time))
     };
     most.into_iter().filter_map(blocked)
@@ -163,15 +164,15 @@ fn plus(a: Known, b: Known) -> Known {
 }
 
 /// All that it takes to tell of a lock.
-struct Telling<'a, 'b> {
-    waits: &'a Waits<'b>,
+struct Telling<'a> {
+    waits: &'a Waits,
     chains: &'a Chains,
     labels: &'a Labels<'a>,
     call_paths: &'a CallPaths<'a>,
     told: &'a [Option<i64>],
 }
 
-impl Telling<'_, '_> {
+impl Telling<'_> {
     fn lock(&self, lock: Option<i64>) -> Option<WaitedLock> {
         let of_lock = self.waits.locks.get(&lock)?;
         let (waiters, other_waiters) = heaviest(of_lock.waiters.iter(), of_lock.weight());
@@ -200,11 +201,11 @@ impl Telling<'_, '_> {
                 .into_iter()
                 .map(|((place, state), time)| Holder {
                     place: self.place(*place),
-                    state: state.map(str::to_owned),
+                    state: *state,
                     threads: self.waits.threads(time.sum()),
                     samples: time.samples,
                     waits_for: match (place, state) {
-                        (Some(place), Some("lock")) => self.waits_for(*place),
+                        (Some(place), Some(ThreadState::Lock)) => self.waits_for(*place),
                         _ => Vec::new(),
                     },
                 })
@@ -213,7 +214,7 @@ impl Telling<'_, '_> {
             wakers: wakers
                 .into_iter()
                 .map(|((kind, place), time)| Waker {
-                    kind: (*kind).to_owned(),
+                    kind: *kind,
                     place: self.place(*place),
                     threads: self.waits.threads(time.sum()),
                     samples: time.samples,
@@ -240,7 +241,7 @@ impl Telling<'_, '_> {
             .collect()
     }
 
-    fn known(&self, of_lock: &OfLock<'_>) -> Known {
+    fn known(&self, of_lock: &OfLock) -> Known {
         let sum = |times: &mut dyn Iterator<Item = &Time>| self.waits.threads(times.map(Time::sum).sum());
         Known {
             holder: sum(&mut of_lock.holders.values()),

@@ -3,6 +3,7 @@ use crate::summarise;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scaleprof_bundle::{FrameRow, LockRow, MeasurementRow, SampleRow, SecondRow, StackRow, StateRow, UtcMicros};
+use scaleprof_vocabulary::{MeasurementOutcome, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind};
 use std::collections::HashMap;
 
 const SECONDS: i32 = 10;
@@ -25,7 +26,7 @@ impl Made {
                 offered_rate: None,
                 started_at: UtcMicros(0),
                 connect_seconds: 0.1,
-                outcome: "complete".into(),
+                outcome: MeasurementOutcome::Complete,
                 client_lag_p99_us: None,
                 client_threads: 1,
                 client_resident_bytes: None,
@@ -80,7 +81,7 @@ impl Made {
                     inlined: false,
                     file: None,
                     line: None,
-                    symbol_source: "symtab".into(),
+                    symbol_source: SymbolSource::Symtab,
                 });
                 self.bundle.stacks.push(StackRow {
                     stack,
@@ -105,11 +106,11 @@ impl Made {
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
-                    role: "connection".into(),
+                    role: Role::Connection,
                     cpu: 0,
-                    state: "lock".into(),
+                    state: ThreadState::Lock,
                     stack,
-                    unwind_status: "complete".into(),
+                    unwind_status: UnwindStatus::Complete,
                     weight_ns: milliseconds * 1e6,
                     lock,
                     waker_kind: None,
@@ -124,11 +125,11 @@ impl Made {
     }
 
     /// The same with a holder, at a place unless it runs.
-    fn waits_for_holder(&mut self, lock: i64, path: &str, milliseconds: f64, (place, state): (&str, &str)) {
-        let holder_stack = (state != "cpu").then(|| self.stack(place));
+    fn waits_for_holder(&mut self, lock: i64, path: &str, milliseconds: f64, (place, state): (&str, ThreadState)) {
+        let holder_stack = (state != ThreadState::Cpu).then(|| self.stack(place));
         self.waits(Some(lock), path, milliseconds, |row| {
             row.holder_stack = holder_stack;
-            row.holder_state = Some(state.to_owned().into());
+            row.holder_state = Some(state);
         });
     }
 
@@ -136,14 +137,19 @@ impl Made {
     fn with_exact_time(mut self, lock_milliseconds: f64) -> Made {
         for measurement in 0..self.bundle.measurements.len() as i32 {
             for second in 0..SECONDS {
-                for (state, milliseconds) in [("lock", lock_milliseconds), ("cpu", 8e3 - lock_milliseconds)] {
+                for (state, milliseconds) in [
+                    (ThreadState::Lock, lock_milliseconds),
+                    (ThreadState::Cpu, 8e3 - lock_milliseconds),
+                ] {
                     self.bundle.states.push(StateRow {
                         measurement,
                         second: Some(second),
-                        role: "connection".into(),
-                        state: state.into(),
+                        role: Role::Connection,
+                        state,
                         nanoseconds: (milliseconds * 1e6) as i64,
-                        ..StateRow::default()
+                        thread: None,
+                        name: None,
+                        lifetime_ns: None,
                     });
                 }
             }
@@ -209,17 +215,17 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
     let mut made = Made::new(1);
     let waker = made.stack("main commit give_back");
     let woken = |row: &mut SampleRow| {
-        row.waker_kind = Some("same_process".into());
+        row.waker_kind = Some(WakerKind::SameProcess);
         row.waker_stack = Some(waker);
     };
     made.waits(Some(1), "main work wait", 400.0, |row| {
         woken(row);
-        row.holder_state = Some("cpu".into());
+        row.holder_state = Some(ThreadState::Cpu);
     });
-    made.waits_for_holder(1, "main other wait", 100.0, ("main flush fsync", "io"));
+    made.waits_for_holder(1, "main other wait", 100.0, ("main flush fsync", ThreadState::Io));
     made.waits(Some(1), "main work wait", 300.0, woken);
     made.waits(Some(1), "main work wait", 50.0, |row| {
-        row.waker_kind = Some("kernel".into())
+        row.waker_kind = Some(WakerKind::Kernel)
     });
     made.waits(Some(2), "main idle", 30.0, |_| ());
     made.waits(None, "main before", 20.0, |_| ());
@@ -242,21 +248,15 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
     let holders: Vec<_> = worst
         .holders
         .iter()
-        .map(|one| {
-            (
-                one.state.as_deref(),
-                one.place.as_ref().map(|place| place.path.join(" ")),
-            )
-        })
+        .map(|one| (one.state, one.place.as_ref().map(|place| place.path.join(" "))))
         .collect();
     let fsync = Some("main flush fsync".to_owned());
-    assert_eq!(holders, [(Some("cpu"), None), (Some("io"), fsync)]);
-    let wakers: Vec<_> = worst
-        .wakers
-        .iter()
-        .map(|one| (one.kind.as_str(), one.place.is_some()))
-        .collect();
-    assert_eq!(wakers, [("same_process", true), ("kernel", false)]);
+    assert_eq!(
+        holders,
+        [(Some(ThreadState::Cpu), None), (Some(ThreadState::Io), fsync)]
+    );
+    let wakers: Vec<_> = worst.wakers.iter().map(|one| (one.kind, one.place.is_some())).collect();
+    assert_eq!(wakers, [(WakerKind::SameProcess, true), (WakerKind::Kernel, false)]);
     // The functions of the kernel in which it waits are no part of the place.
     assert_eq!(worst.waiters[0].place.path, ["main", "work", "wait"]);
     assert_eq!(worst.waiters[0].samples, 30);
@@ -271,9 +271,9 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
 #[test]
 fn a_holder_that_waits_itself_leads_to_its_lock_even_around_a_circle() {
     let mut made = Made::new(1);
-    made.waits_for_holder(1, "main a wait", 300.0, ("main b wait", "lock"));
-    made.waits_for_holder(2, "main b wait", 200.0, ("main c wait", "lock"));
-    made.waits_for_holder(3, "main c wait", 100.0, ("main a wait", "lock"));
+    made.waits_for_holder(1, "main a wait", 300.0, ("main b wait", ThreadState::Lock));
+    made.waits_for_holder(2, "main b wait", 200.0, ("main c wait", ThreadState::Lock));
+    made.waits_for_holder(3, "main c wait", 100.0, ("main a wait", ThreadState::Lock));
     for (lock, name) in [(1, "A"), (2, "B"), (3, "C")] {
         made.lock_row(lock, name, None, 10);
     }
@@ -298,11 +298,11 @@ fn a_holder_that_waits_itself_leads_to_its_lock_even_around_a_circle() {
 #[test]
 fn the_same_place_may_wait_for_several_locks_and_their_parts_are_told() {
     let mut made = Made::new(1);
-    made.waits_for_holder(1, "main a wait", 300.0, ("main b wait", "lock"));
+    made.waits_for_holder(1, "main a wait", 300.0, ("main b wait", ThreadState::Lock));
     made.waits(Some(2), "main b wait", 30.0, |_| ());
-    made.waits(Some(3), "main b wait", 10.0, |row| row.role = "background".into());
+    made.waits(Some(3), "main b wait", 10.0, |row| row.role = Role::Background);
     // A thread that was seen there and waits for nothing is no link.
-    made.waits_for_holder(4, "main a wait", 200.0, ("main b wait", "runq"));
+    made.waits_for_holder(4, "main a wait", 200.0, ("main b wait", ThreadState::RunQueue));
     let graph = made.graph();
     sums_up(&graph);
     let parts: Vec<_> = graph.locks[0].holders[0]
@@ -321,8 +321,8 @@ fn a_lock_behind_a_holder_is_told_though_others_are_waited_for_longer() {
     for lock in 1..=30 {
         made.waits(Some(lock), &format!("main f{lock}"), 100.0 - lock as f64, |_| ());
     }
-    made.waits_for_holder(1, "main g", 50.0, ("main h", "lock"));
-    made.waits_for_holder(77, "main h", 0.5, ("main i", "lock"));
+    made.waits_for_holder(1, "main g", 50.0, ("main h", ThreadState::Lock));
+    made.waits_for_holder(77, "main h", 0.5, ("main i", ThreadState::Lock));
     made.waits(Some(78), "main i", 0.25, |_| ());
     let graph = made.graph();
     assert_eq!(graph.locks.len(), MOST_LOCKS + 2);
@@ -337,7 +337,7 @@ fn a_lock_behind_a_holder_is_told_though_others_are_waited_for_longer() {
 fn threads_that_fight_for_a_lock_of_the_kernel_on_a_cpu_stand_beside_those_that_wait() {
     let mut made = Made::new(1);
     made.waits(Some(1), "main read", 100.0, |_| ());
-    made.waits(Some(1), "main read", 40.0, |row| row.state = "cpu".into());
+    made.waits(Some(1), "main read", 40.0, |row| row.state = ThreadState::Cpu);
     let graph = made.graph();
     assert!(near(graph.waiting.value, 0.1) && near(graph.locks[0].on_cpu, 0.04));
     let kinds: Vec<_> = graph.locks[0]
@@ -369,7 +369,7 @@ fn intervals_come_from_the_measurements_where_there_are_three() {
 #[test]
 fn nobody_who_waits_is_no_graph() {
     let mut made = Made::new(1);
-    made.waits(None, "main work", 100.0, |row| row.state = "cpu".into());
+    made.waits(None, "main work", 100.0, |row| row.state = ThreadState::Cpu);
     assert!(wait_graphs(&made.bundle).is_empty());
 }
 
@@ -386,10 +386,10 @@ proptest! {
         for (lock, path, milliseconds, kind) in waits {
             let path = format!("main f{path}");
             match kind {
-                0 => made.waits_for_holder(lock, &path, milliseconds, ("main f3", "lock")),
-                1 => made.waits_for_holder(lock, &path, milliseconds, ("", "cpu")),
+                0 => made.waits_for_holder(lock, &path, milliseconds, ("main f3", ThreadState::Lock)),
+                1 => made.waits_for_holder(lock, &path, milliseconds, ("", ThreadState::Cpu)),
                 2 => made.waits(Some(lock), &path, milliseconds, |row| {
-                    row.waker_kind = Some("same_process".into());
+                    row.waker_kind = Some(WakerKind::SameProcess);
                     row.waker_stack = Some(waker);
                 }),
                 3 => made.waits(Some(lock), &path, milliseconds, |_| ()),
@@ -402,7 +402,7 @@ proptest! {
         let summary = summarise(&made.bundle);
         let ledger = summary.rungs[0].ledger.clone().unwrap();
         // 100 transactions a second.
-        let truth = ledger.seconds_per_txn.lock.unwrap() * 100.0;
+        let truth = ledger.seconds_per_txn[ThreadState::Lock].unwrap() * 100.0;
         prop_assert!((graph.waiting.value / truth - 1.0).abs() < 1e-9);
         prop_assert!((graph.waiting.value / (exact / 1e3) - 1.0).abs() < 1e-5);
     }
@@ -414,7 +414,7 @@ proptest! {
         for (place, lock) in order.iter().enumerate() {
             let next = order[(place + 1) % order.len()];
             let path = format!("main waits_for_{lock}");
-            made.waits_for_holder(*lock, &path, weights[place], (&format!("main waits_for_{next}"), "lock"));
+            made.waits_for_holder(*lock, &path, weights[place], (&format!("main waits_for_{next}"), ThreadState::Lock));
         }
         let graph = made.graph();
         sums_up(&graph);

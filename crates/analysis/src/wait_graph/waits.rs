@@ -3,8 +3,9 @@
 use super::owners::{HolderKey, holder, place_of};
 use crate::call_paths::{CallPaths, PathId};
 use crate::intervals::throughput;
-use crate::sampled::{LOCK, Sampled};
+use crate::sampled::Sampled;
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::{ThreadState, WakerKind};
 use std::collections::BTreeMap;
 
 /// Thread-seconds by measurement and second, and the samples behind them.
@@ -27,21 +28,21 @@ impl Time {
 }
 
 /// How what ended a wait is told: its kind, and where that thread of the server was.
-pub(super) type WakerKey<'a> = (&'a str, Option<PathId>);
+pub(super) type WakerKey = (WakerKind, Option<PathId>);
 
 /// All waits for one lock.
 #[derive(Default)]
-pub(super) struct OfLock<'a> {
+pub(super) struct OfLock {
     pub waiting: Time,
     pub on_cpu: f64,
     /// By place, and whether on a CPU.
     pub waiters: BTreeMap<(Option<PathId>, bool), Time>,
-    pub holders: BTreeMap<HolderKey<'a>, Time>,
-    pub wakers: BTreeMap<WakerKey<'a>, Time>,
+    pub holders: BTreeMap<HolderKey, Time>,
+    pub wakers: BTreeMap<WakerKey, Time>,
     pub neither: f64,
 }
 
-impl OfLock<'_> {
+impl OfLock {
     /// Threads off and on their CPUs, thread-seconds: by this locks are ranked.
     pub(super) fn weight(&self) -> f64 {
         self.waiting.sum() + self.on_cpu
@@ -49,16 +50,16 @@ impl OfLock<'_> {
 }
 
 /// All waits of a rung.
-pub(super) struct Waits<'a> {
+pub(super) struct Waits {
     /// By lock; none for waits of which it is not known.
-    pub locks: BTreeMap<Option<i64>, OfLock<'a>>,
+    pub locks: BTreeMap<Option<i64>, OfLock>,
     pub all: Time,
     /// The measured seconds with their lengths.
     lengths: BTreeMap<(i32, i32), f64>,
 }
 
-impl<'a> Waits<'a> {
-    pub(super) fn of(sampled: &Sampled<'a>, call_paths: &mut CallPaths<'_>) -> Waits<'a> {
+impl Waits {
+    pub(super) fn of(sampled: &Sampled<'_>, call_paths: &mut CallPaths<'_>) -> Waits {
         let seconds: Vec<(i32, i32)> = sampled.seconds.iter().map(|(second, _)| second).collect();
         let mut waits = Waits {
             locks: BTreeMap::new(),
@@ -79,7 +80,7 @@ impl<'a> Waits<'a> {
             let thread_seconds = row.seconds;
             let second = seconds[row.second as usize];
             let place = places[row.pair as usize];
-            if sampled.state_name(sampled.pairs()[row.pair as usize].state) != LOCK {
+            if sampled.pairs()[row.pair as usize].state != ThreadState::Lock {
                 let of_lock = waits.locks.entry(wait.lock).or_default();
                 of_lock.on_cpu += thread_seconds;
                 let fighting = of_lock.waiters.entry((place, true)).or_default();

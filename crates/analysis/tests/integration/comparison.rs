@@ -1,9 +1,10 @@
 //! What `diff` says of two runs, where the truth is known.
 
+use scaleprof_vocabulary::ThreadState;
 use testing::{is_deep, planted, trials};
 
 use planted::{Cost, Rung, USUAL, Unrest, run, work};
-use scaleprof_analysis::comparison::{Choice, Comparison, ConditionEffect, Course, Refusal, compare};
+use scaleprof_analysis::comparison::{Choice, Comparison, ConditionEffect, Course, PathAccount, Refusal, compare};
 use scaleprof_bundle::{Bundle, IMPORTED, SettingRow};
 
 /// Two rungs with the same costs, but for what is planted at each.
@@ -12,12 +13,12 @@ fn rungs<'a>(work: &'a [(Vec<&'a str>, f64)], planted: [&[Cost<'a>]; 2]) -> Vec<
     for (connections, planted) in [16, 256].into_iter().zip(planted) {
         let mut costs: Vec<Cost<'a>> = work
             .iter()
-            .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+            .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
             .collect();
         for (state, path, micros) in planted {
             // A planted cost replaces that of the same path.
             costs.retain(|(_, known, _)| known != path);
-            costs.push((state, path, *micros));
+            costs.push((*state, path, *micros));
         }
         let all: f64 = costs.iter().map(|(_, _, micros)| micros).sum();
         rungs.push((connections, 1.96e6 / all, costs));
@@ -100,14 +101,26 @@ fn a_path_that_scales_worse_is_found_with_an_interval_that_holds_the_truth() {
     let (mut found, mut held, mut beyond_held, mut others) = (0u32, 0u32, 0u32, 0);
     for trial in 0..trials {
         let a = run(
-            &rungs(&work, [&[("spin", &waiting, 4.0)], &[("spin", &waiting, 10.0)]]),
+            &rungs(
+                &work,
+                [
+                    &[(ThreadState::Spin, &waiting, 4.0)],
+                    &[(ThreadState::Spin, &waiting, 10.0)],
+                ],
+            ),
             3,
             10,
             USUAL,
             3 * trial,
         );
         let b = run(
-            &rungs(&work, [&[("spin", &waiting, 4.0)], &[("spin", &waiting, 40.0)]]),
+            &rungs(
+                &work,
+                [
+                    &[(ThreadState::Spin, &waiting, 4.0)],
+                    &[(ThreadState::Spin, &waiting, 40.0)],
+                ],
+            ),
             3,
             10,
             USUAL,
@@ -121,7 +134,7 @@ fn a_path_that_scales_worse_is_found_with_an_interval_that_holds_the_truth() {
         else {
             continue;
         };
-        found += u32::from(first.course == Course::ScalesWorse && first.state == "spin");
+        found += u32::from(first.course == Course::ScalesWorse && first.state == PathAccount::Spinning);
         let holds = |estimate: scaleprof_bundle::Estimate, truth: f64| {
             u32::from(estimate.low.expect("a limit") <= truth && truth <= estimate.high.expect("a limit"))
         };
@@ -144,8 +157,10 @@ fn latched<'a>(work: &'a [(Vec<&'a str>, f64)], latch: &'a [&'a str], micros: f6
         .into_iter()
         .map(|(connections, micros)| {
             let usual = work.iter().filter(|(path, _)| path != latch);
-            let mut costs: Vec<Cost<'a>> = usual.map(|(path, micros)| ("cpu", path.as_slice(), *micros)).collect();
-            costs.push(("spin", latch, micros));
+            let mut costs: Vec<Cost<'a>> = usual
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
+                .collect();
+            costs.push((ThreadState::Spin, latch, micros));
             let all: f64 = costs.iter().map(|(_, _, micros)| micros).sum();
             (connections, 1.96e6 / all, costs)
         })
@@ -283,10 +298,7 @@ fn what_is_listed_and_what_is_not_add_up_to_the_whole_change() {
         let here = found.paths.iter().filter(|path| path.connections == rung.connections);
         let listed: f64 = here.map(|path| path.change.value).sum();
         assert!((told.listed - listed).abs() < 1e-12);
-        let cpu = rung
-            .states
-            .iter()
-            .filter(|state| ["cpu", "spin"].contains(&state.state.as_str()));
+        let cpu = rung.states.iter().filter(|state| state.state.is_on_cpu());
         let whole: f64 = cpu.map(|state| state.change.value).sum();
         assert!((told.total - whole).abs() < 1e-9, "{} {whole}", told.total);
     }
@@ -298,8 +310,20 @@ fn what_is_listed_and_what_is_not_add_up_to_the_whole_change() {
 fn a_path_that_changed_at_two_rungs_is_one_path_in_the_sentence() {
     let work = work();
     let sending = ["start_thread", "do_command", "commit", "send"];
-    let before = rungs(&work, [&[("cpu", &sending, 2.0)], &[("cpu", &sending, 2.0)]]);
-    let after = rungs(&work, [&[("cpu", &sending, 40.0)], &[("cpu", &sending, 40.0)]]);
+    let before = rungs(
+        &work,
+        [
+            &[(ThreadState::Cpu, &sending, 2.0)],
+            &[(ThreadState::Cpu, &sending, 2.0)],
+        ],
+    );
+    let after = rungs(
+        &work,
+        [
+            &[(ThreadState::Cpu, &sending, 40.0)],
+            &[(ThreadState::Cpu, &sending, 40.0)],
+        ],
+    );
     let found = compared(&run(&before, 3, 10, USUAL, 5), &run(&after, 3, 10, USUAL, 6));
     let sends = found.paths.iter().filter(|path| path.path == sending);
     assert_eq!((sends.count(), found.paths.len()), (2, 2), "{:?}", found.paths);
@@ -329,8 +353,20 @@ fn a_run_beside_itself_is_said_to_be_the_same() {
 fn a_path_that_is_dearer_at_every_rung_is_slower_everywhere_and_its_opposite_faster() {
     let work = work();
     let sending = ["start_thread", "do_command", "commit", "send"];
-    let before = rungs(&work, [&[("cpu", &sending, 2.0)], &[("cpu", &sending, 2.0)]]);
-    let after = rungs(&work, [&[("cpu", &sending, 16.0)], &[("cpu", &sending, 16.0)]]);
+    let before = rungs(
+        &work,
+        [
+            &[(ThreadState::Cpu, &sending, 2.0)],
+            &[(ThreadState::Cpu, &sending, 2.0)],
+        ],
+    );
+    let after = rungs(
+        &work,
+        [
+            &[(ThreadState::Cpu, &sending, 16.0)],
+            &[(ThreadState::Cpu, &sending, 16.0)],
+        ],
+    );
     let (a, b) = (run(&before, 4, 12, USUAL, 5), run(&after, 4, 12, USUAL, 6));
     let courses = |a: &Bundle, b: &Bundle| -> Vec<(u32, Course)> {
         let paths = compared(a, b).paths;
@@ -348,7 +384,13 @@ fn paths_that_only_one_run_has_are_new_or_gone() {
     let work = work();
     let added = ["start_thread", "do_command", "change", "check_constraints", "look_up"];
     let a = run(&rungs(&work, [&[], &[]]), 3, 10, USUAL, 8);
-    let b = run(&rungs(&work, [&[], &[("cpu", &added, 25.0)]]), 3, 10, USUAL, 9);
+    let b = run(
+        &rungs(&work, [&[], &[(ThreadState::Cpu, &added, 25.0)]]),
+        3,
+        10,
+        USUAL,
+        9,
+    );
     let one = |a: &Bundle, b: &Bundle| {
         let found = compared(a, b);
         let change = found
@@ -375,8 +417,14 @@ fn while_the_cpus_idle_a_longer_wait_is_found_and_else_it_is_not() {
     let waiting = ["start_thread", "do_command", "commit", "wait_for_log"];
     let compared_at = |rate: f64| {
         let rungs = |wait: f64| -> Vec<Rung<'_>> {
-            let costs = work.iter().map(|(path, micros)| ("cpu", path.as_slice(), *micros));
-            vec![(64, rate, costs.chain([("lock", &waiting[..], wait)]).collect())]
+            let costs = work
+                .iter()
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros));
+            vec![(
+                64,
+                rate,
+                costs.chain([(ThreadState::Lock, &waiting[..], wait)]).collect(),
+            )]
         };
         compared(
             &run(&rungs(500.0), 3, 10, USUAL, 21),
@@ -390,8 +438,8 @@ fn while_the_cpus_idle_a_longer_wait_is_found_and_else_it_is_not() {
         panic!("{:?}", idle.paths)
     };
     assert_eq!(
-        (path.state.as_str(), path.path.last().map(String::as_str)),
-        ("lock", Some("wait_for_log"))
+        (path.state, path.path.last().map(String::as_str)),
+        (PathAccount::Waiting(ThreadState::Lock), Some("wait_for_log"))
     );
     let (low, high) = (path.change.low.expect("a limit"), path.change.high.expect("a limit"));
     assert!((low..=high).contains(&1e-3), "{:?}", path.change);
@@ -433,7 +481,10 @@ fn what_paths_count_adds_up_to_no_more_than_the_whole_change() {
     let log = ["start_thread", "do_command", "change", "log"];
     let a = run(&rungs(&work, [&[], &[]]), 3, 10, USUAL, 11);
     let b = run(
-        &rungs(&work, [&[], &[("cpu", &latch, 30.0), ("cpu", &log, 25.0)]]),
+        &rungs(
+            &work,
+            [&[], &[(ThreadState::Cpu, &latch, 30.0), (ThreadState::Cpu, &log, 25.0)]],
+        ),
         3,
         10,
         USUAL,
@@ -456,7 +507,13 @@ fn one_measurement_on_a_side_is_told_without_an_interval_and_said_so() {
     let work = work();
     let latch = ["start_thread", "do_command", "change", "latch"];
     let a = run(&rungs(&work, [&[], &[]]), 1, 10, USUAL, 11);
-    let b = run(&rungs(&work, [&[], &[("cpu", &latch, 40.0)]]), 3, 10, USUAL, 12);
+    let b = run(
+        &rungs(&work, [&[], &[(ThreadState::Cpu, &latch, 40.0)]]),
+        3,
+        10,
+        USUAL,
+        12,
+    );
     let found = compared(&a, &b);
     assert!(found.sentence.contains("cannot be told"), "{}", found.sentence);
     let last = &found.rungs[1];

@@ -1,6 +1,7 @@
 //! What is exported is what the flame graph shows, function by function and state by state.
 
 #[allow(dead_code)]
+use scaleprof_vocabulary::{Role, ThreadState};
 use testing::planted;
 
 use planted::{Cost, Rung, USUAL, run, work};
@@ -9,7 +10,7 @@ use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs
 use scaleprof_analysis::flame::{self, Flame, flame};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
-use scaleprof_profile::{Amount, CostProfile, Role, ThreadState};
+use scaleprof_profile::{Amount, CostProfile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds of a transaction by function: in it alone, and with all that it calls.
@@ -39,10 +40,7 @@ fn of_flame(flame: &Flame, rung: &flame::Rung, states: &[ThreadState]) -> ByFunc
     for measurement in &rung.measurements {
         for sample in &measurement.samples {
             let second = (sample.cell / 50) as i32;
-            let state = flame::STATES[sample.state];
-            if counted.contains(&(measurement.measurement, second))
-                && states.iter().any(|wanted| wanted.name() == state)
-            {
+            if counted.contains(&(measurement.measurement, second)) && states.contains(&sample.state) {
                 add(
                     &mut sums,
                     &paths[sample.node as usize],
@@ -83,16 +81,24 @@ fn varied(latch_micros: f64, seed: u64) -> Bundle {
     let work = work();
     let mut costs: Vec<Cost<'_>> = work
         .iter()
-        .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+        .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
         .collect();
-    costs.push(("spin", &["start_thread", "do_command", "latch"], latch_micros));
     costs.push((
-        "lock",
+        ThreadState::Spin,
+        &["start_thread", "do_command", "latch"],
+        latch_micros,
+    ));
+    costs.push((
+        ThreadState::Lock,
         &["start_thread", "do_command", "latch", "futex_wait"],
         latch_micros / 2.0,
     ));
-    costs.push(("net", &["start_thread", "do_command", "poll"], 20.0));
-    costs.push(("cpu", &["start_thread", "do_command", "search", "search", "hash"], 3.0));
+    costs.push((ThreadState::Net, &["start_thread", "do_command", "poll"], 20.0));
+    costs.push((
+        ThreadState::Cpu,
+        &["start_thread", "do_command", "search", "search", "hash"],
+        3.0,
+    ));
     let rungs: Vec<Rung<'_>> = vec![(4, 9_000.0, costs.clone()), (64, 7_000.0, costs)];
     let mut bundle = run(&rungs, 2, 6, USUAL, seed);
     for frame in &mut bundle.frames {
@@ -149,12 +155,7 @@ fn states_add_up_to_the_ledger() {
         for state in [ThreadState::Cpu, ThreadState::Spin, ThreadState::Lock] {
             let costs = rung.profile.costs.iter().filter(|cost| cost.state == state);
             let found: f64 = costs.map(|cost| cost.thread_seconds).sum();
-            let named = ledger.named();
-            let exact = named
-                .iter()
-                .find(|(name, _)| *name == state.name())
-                .and_then(|(_, time)| *time);
-            let exact = exact.expect("a time");
+            let exact = ledger[state].expect("a time");
             assert!(
                 (found / transactions / exact - 1.0).abs() < 1e-9,
                 "{state:?}: {found} and {exact}"
@@ -191,7 +192,7 @@ fn threads_of_other_roles_come_only_when_asked_for_and_as_they_were_sampled() {
     let mut bundle = varied(20.0, 3);
     let mut rows: Vec<SampleRow> = bundle.samples.rows().collect();
     let background = SampleRow {
-        role: "background".into(),
+        role: Role::Background,
         weight_ns: 5e8,
         ..rows.last().expect("samples").clone()
     };

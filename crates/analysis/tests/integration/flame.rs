@@ -1,12 +1,12 @@
 //! The samples of a flame graph add up to the ledger.
 
-#[allow(dead_code)]
 use crate::truths;
-
+#[allow(dead_code)]
 use scaleprof_analysis::Per;
-use scaleprof_analysis::flame::{Flame, Rung, STATES, Sample, flame};
+use scaleprof_analysis::flame::{Flame, Rung, Sample, flame};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashMap;
 use truths::{FALLS, bundle, watch};
 
@@ -59,18 +59,17 @@ fn frames_add_up_to_the_ledger_and_to_the_paths_of_the_summary() {
     for (rung, expected) in flame.rungs.iter().zip(&summary.rungs) {
         assert_eq!(rung.connections, Some(expected.connections));
         let ledger = expected.ledger.as_ref().unwrap();
-        for (state, seconds) in ledger.seconds_per_txn.named() {
-            let place = STATES.iter().position(|name| *name == state).unwrap();
-            let found = per_transaction(rung, |sample| sample.state == place);
+        for (state, seconds) in ledger.seconds_per_txn.iter() {
+            let found = per_transaction(rung, |sample| sample.state == state);
             assert!(
                 (found - seconds.unwrap_or(0.0)).abs() < 1e-12,
-                "{state}: {found} and {seconds:?}"
+                "{state:?}: {found} and {seconds:?}"
             );
         }
         assert!(!expected.paths.is_empty());
         for known in &expected.paths {
             let found = per_transaction(rung, |sample| {
-                STATES[sample.state] == known.state && path(&flame, sample.node) == known.path
+                sample.state == known.state && path(&flame, sample.node) == known.path
             });
             assert!(
                 (found / known.seconds_per_txn.value - 1.0).abs() < 1e-9,
@@ -180,9 +179,8 @@ fn a_watch_counts_by_the_second() {
         (found.per, found.rungs.len(), found.rungs[0].connections),
         (Per::Second, 1, None)
     );
-    let lock = STATES.iter().position(|state| *state == "lock").unwrap();
-    let threads = per_transaction(&found.rungs[0], |sample| sample.state == lock);
-    let expected = summary.watch.unwrap().connections.seconds_per_second.lock.unwrap();
+    let threads = per_transaction(&found.rungs[0], |sample| sample.state == ThreadState::Lock);
+    let expected = summary.watch.unwrap().connections.seconds_per_second[ThreadState::Lock].unwrap();
     assert!(
         (threads / expected - 1.0).abs() < 1e-12 && expected > 13.0,
         "{threads} and {expected}"

@@ -1,6 +1,7 @@
 //! The hottest functions of a rung, where the truth is known.
 
 #[allow(missing_docs, dead_code)]
+use scaleprof_vocabulary::ThreadState;
 use testing::planted;
 
 use planted::{Cost, Rung, USUAL, run, work};
@@ -15,9 +16,9 @@ fn found(most: usize) -> Vec<HotFunction> {
         .map(|(connections, spinning)| {
             let mut costs: Vec<Cost<'_>> = work
                 .iter()
-                .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
                 .collect();
-            costs.push(("spin", &waiting, spinning));
+            costs.push((ThreadState::Spin, &waiting, spinning));
             (connections, 1.96e6 / (100.0 + spinning), costs)
         })
         .collect();
@@ -54,7 +55,7 @@ fn no_more_than_asked_for_and_nothing_where_nothing_was_sampled() {
     let work = work();
     let costs = work
         .iter()
-        .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+        .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
         .collect();
     let mut bundle = run(&[(4, 1e4, costs)], 1, 10, USUAL, 2);
     assert!(hot_functions(&bundle, 8, None, 9).is_empty());

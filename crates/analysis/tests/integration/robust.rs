@@ -12,6 +12,7 @@ use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{MOST_CHAINED, MOST_LOCKS, wait_graphs};
 use scaleprof_bundle::*;
 use scaleprof_profile::{Unit, firefox, folded, pprof, speedscope};
+use scaleprof_vocabulary::{MeasurementOutcome, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind};
 use testing::planted::empty;
 
 fn manifest() -> impl Strategy<Value = Manifest> {
@@ -84,7 +85,7 @@ fn rungs() -> impl Strategy<Value = Vec<MeasurementRow>> {
                 offered_rate: None,
                 started_at: UtcMicros(0),
                 connect_seconds: 0.0,
-                outcome: "complete".into(),
+                outcome: MeasurementOutcome::Complete,
                 client_lag_p99_us: lag,
                 client_threads,
                 client_resident_bytes: None,
@@ -131,14 +132,19 @@ fn counters() -> impl Strategy<Value = Vec<CounterRow>> {
     })
 }
 
-const ROLES: [&str; 4] = ["connection", "control", "background", "what"];
-const STATES: [&str; 4] = ["cpu", "spin", "lock", "what"];
+const ROLES: [Role; 3] = Role::ALL;
+const STATES: [ThreadState; 4] = [
+    ThreadState::Cpu,
+    ThreadState::Spin,
+    ThreadState::Lock,
+    ThreadState::Other,
+];
 
 fn states() -> impl Strategy<Value = Vec<StateRow>> {
     let row = (
         0..9i32,
         option::of(0..40i32),
-        (0..4usize, 0..4usize),
+        (0..3usize, 0..4usize),
         option::of(0..3i64),
         (any::<i64>(), option::of(any::<i64>())),
     );
@@ -148,10 +154,10 @@ fn states() -> impl Strategy<Value = Vec<StateRow>> {
                 |(measurement, second, (role, state), thread, (nanoseconds, lifetime_ns))| StateRow {
                     measurement,
                     second,
-                    role: ROLES[role].into(),
+                    role: ROLES[role],
                     thread,
                     name: thread.filter(|n| *n > 0).map(|n| n.to_string()),
-                    state: STATES[state].into(),
+                    state: STATES[state],
                     nanoseconds,
                     lifetime_ns,
                 },
@@ -163,7 +169,7 @@ fn states() -> impl Strategy<Value = Vec<StateRow>> {
 fn samples() -> impl Strategy<Value = Samples> {
     let row = (
         (0..9i32, -2..40i32),
-        (0..4usize, 0..4usize),
+        (0..3usize, 0..4usize),
         0..12i64,
         any::<f64>(),
         (option::of(0..4i64), option::of(0..12i64), option::of(0..4usize)),
@@ -176,17 +182,17 @@ fn samples() -> impl Strategy<Value = Samples> {
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
-                    role: ROLES[role].into(),
+                    role: ROLES[role],
                     cpu: 0,
-                    state: STATES[state].into(),
+                    state: STATES[state],
                     stack,
-                    unwind_status: "complete".into(),
+                    unwind_status: UnwindStatus::Complete,
                     weight_ns,
                     lock,
-                    waker_kind: other.map(|_| "same_process".into()),
+                    waker_kind: other.map(|_| WakerKind::SameProcess),
                     waker_stack: other,
                     holder_stack: other,
-                    holder_state: did.map(|state| STATES[state].into()),
+                    holder_state: did.map(|state| STATES[state]),
                 },
             )
             .collect()
@@ -228,7 +234,7 @@ fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<Fra
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "none".into(),
+            symbol_source: SymbolSource::Nothing,
         };
         (
             locks.into_iter().map(lock).collect(),

@@ -1,6 +1,7 @@
 //! Whole bundles with a known truth, from the tables to the summary.
 
 use crate::truths;
+use scaleprof_vocabulary::{MeasurementOutcome, ThreadState};
 
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
@@ -97,7 +98,7 @@ fn measurements_that_did_not_complete_are_warned_about_and_left_out() {
     let mut bundle = bundle(&FALLS, true);
     for row in &mut bundle.measurements {
         if row.connections == 512 || (row.connections == 256 && row.repeat == 2) {
-            row.outcome = "server_died".into();
+            row.outcome = MeasurementOutcome::ServerDied;
         }
     }
     bundle.manifest.state = RunState::Failed;
@@ -111,7 +112,7 @@ fn measurements_that_did_not_complete_are_warned_about_and_left_out() {
     let said = summary.warnings.join("\n");
     for words in [
         "the rung of 512 connections has no complete measurement and is left out",
-        "at 256 connections ended as server_died and is not counted",
+        "at 256 connections is not counted: the server died",
         "measurement 24 was not finished",
         "the run failed: the server died",
     ] {
@@ -135,18 +136,21 @@ fn a_watched_run_has_a_ledger_that_closes_at_every_rung() {
         assert_eq!(ledger.background[0].name, "purge");
         assert_eq!(ledger.complete_stacks_share, Some(1.0));
 
-        let of = |state: &str, function: &str| {
+        let of = |state: ThreadState, function: &str| {
             let path = ["start_thread", function];
             let found = rung.paths.iter().find(|p| p.state == state && p.path == path);
             found.unwrap().seconds_per_txn.value
         };
-        let cpu = ledger.seconds_per_txn.cpu.unwrap();
+        let cpu = ledger.seconds_per_txn[ThreadState::Cpu].unwrap();
         assert!(
-            (of("cpu", "work") / cpu - 2.0 / 3.0).abs() < 1e-9
-                && (of("cpu", "more_work") / cpu - 1.0 / 3.0).abs() < 1e-9
+            (of(ThreadState::Cpu, "work") / cpu - 2.0 / 3.0).abs() < 1e-9
+                && (of(ThreadState::Cpu, "more_work") / cpu - 1.0 / 3.0).abs() < 1e-9
         );
         assert_eq!(rung.locks[0].name.as_deref(), Some("kernel_mutex"));
-        assert!((rung.locks[0].seconds_per_txn.value / ledger.seconds_per_txn.lock.unwrap() - 1.0).abs() < 1e-9);
+        assert!(
+            (rung.locks[0].seconds_per_txn.value / ledger.seconds_per_txn[ThreadState::Lock].unwrap() - 1.0).abs()
+                < 1e-9
+        );
         assert_eq!(rung.locks[0].holder, ["start_thread", "more_work"]);
     }
     let missing: Vec<&str> = summary.missing.iter().map(|one| one.figure.as_str()).collect();

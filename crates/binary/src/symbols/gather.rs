@@ -1,5 +1,6 @@
 //! Gathers the symbols of a file from itself and from the files beside it.
 
+use scaleprof_vocabulary::SymbolSource;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,7 +20,7 @@ use super::name_text::NameText;
 use super::separate_files::SymbolSearch;
 use super::source_frames::Dwarf;
 use super::symbol_list;
-use super::{DemangledNames, LazyNames, NameSource, SymbolError, SymbolFile};
+use super::{DemangledNames, LazyNames, SymbolError, SymbolFile};
 
 /// Where a link leads to, if that is the same file: the text of `/proc/PID/exe` and `/proc/PID/root` is true in the
 /// process's own namespace only, and a server in a container has another file there.
@@ -88,8 +89,8 @@ impl<'bytes> Gathering<'bytes> {
         let of_both = elf.elf_symbol_table().len() + elf.elf_dynamic_symbol_table().len();
         names.functions.reserve(of_both);
         let tables = [
-            (elf.elf_symbol_table(), NameSource::Symtab),
-            (elf.elf_dynamic_symbol_table(), NameSource::Dynsym),
+            (elf.elf_symbol_table(), SymbolSource::Symtab),
+            (elf.elf_dynamic_symbol_table(), SymbolSource::Dynsym),
         ];
         for (table, source) in tables {
             // Nearly all that a program exports stands in its symbol table too, which has the better names.
@@ -169,7 +170,7 @@ impl<'bytes> Gathering<'bytes> {
             None if build_id(&elf) != self.file.build_id => return Err("its build-id is another".to_owned()),
             None => {}
         }
-        let table = (&elf, elf.elf_symbol_table(), NameSource::Symtab);
+        let table = (&elf, elf.elf_symbol_table(), SymbolSource::Symtab);
         let text = self.keeping.part_of(&bytes);
         self.names
             .add_symbols(table, &text, (&self.places, &HashSet::default()));
@@ -206,7 +207,7 @@ impl<'bytes> Gathering<'bytes> {
             let symbol = Symbol {
                 start: listed.address,
                 size: 0,
-                source: NameSource::SymbolList,
+                source: SymbolSource::SymbolList,
                 binding: listed.binding(),
             };
             // By address, not by letter: those of thread-local variables are offsets that lie in neither.
@@ -309,7 +310,7 @@ impl Names {
         (elf, table, source): (
             &ElfFile64<'data, Endianness>,
             &SymbolTable<'data, elf::FileHeader64<Endianness>>,
-            NameSource,
+            SymbolSource,
         ),
         text: &dyn Fn(Range<usize>) -> NameText,
         (places, known): (&Places, &HashSet<u64>),
@@ -325,7 +326,7 @@ impl Names {
         let in_variables = self.variables.add_text(text)?;
         self.functions.reserve(table.len());
         let symbols: Box<dyn Iterator<Item = ElfSymbol64<'data, '_, Endianness>>> = match source {
-            NameSource::Dynsym => Box::new(elf.dynamic_symbols()),
+            SymbolSource::Dynsym => Box::new(elf.dynamic_symbols()),
             _ => Box::new(elf.symbols()),
         };
         for symbol in symbols {

@@ -5,12 +5,13 @@
 //! have none, and hand-written assembler) names no more than the region that holds its start: the function's range by
 //! the call frame information, or a gap between such.
 
+use scaleprof_vocabulary::SymbolSource;
 use std::ops::Range;
 
 use foldhash::HashSet;
 
+use super::DataSymbol;
 use super::name_text::{NameText, cut_version};
-use super::{DataSymbol, NameSource};
 use crate::long_names::LINKAGE;
 
 /// How many symbols are looked at before an address: some may be labels in a function that ended before it.
@@ -21,7 +22,7 @@ pub(crate) struct Symbol {
     pub(crate) start: u64,
     /// 0 if unknown.
     pub(crate) size: u64,
-    pub(crate) source: NameSource,
+    pub(crate) source: SymbolSource,
     pub(crate) binding: Binding,
 }
 
@@ -42,7 +43,7 @@ struct Entry {
     /// Where its name begins in that text.
     name: u32,
     text: TextNumber,
-    source: NameSource,
+    source: SymbolSource,
     binding: Binding,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Named<'table> {
     pub(crate) start: u64,
     /// As the source states it, or up to the end of what it names.
     pub(crate) size: u64,
-    pub(crate) source: NameSource,
+    pub(crate) source: SymbolSource,
     /// From the address asked for up to here the answer is the same.
     pub(crate) holds_until: u64,
 }
@@ -242,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    fn table(symbols: &[(u64, u64, &str, NameSource, Binding)]) -> NameTable {
+    fn table(symbols: &[(u64, u64, &str, SymbolSource, Binding)]) -> NameTable {
         let mut table = NameTable::default();
         for (start, size, name, source, binding) in symbols {
             let symbol = Symbol {
@@ -262,7 +263,7 @@ mod tests {
     }
 
     use Binding::{Global, Label, Local, Weak};
-    use NameSource::{Dynsym, SymbolList, Symtab};
+    use SymbolSource::{Dynsym, SymbolList, Symtab};
 
     #[test]
     fn a_symbol_names_what_its_size_covers_and_no_more() {

@@ -1,9 +1,10 @@
 //! Debug files apart from their binaries, as distributions make them, with a program that is compiled here.
 
+use scaleprof_vocabulary::SymbolSource;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 
 const SOURCE: &str = "\
 static inline __attribute__((always_inline)) int inner(volatile int *p) { return *p + 1; }
@@ -69,7 +70,7 @@ fn tells_all(program: &Program, search: &SymbolSearch) {
         let function = file.function(outer + 1).expect("a function");
         assert_eq!(
             (function.name.as_str(), function.source, function.offset),
-            ("outer", NameSource::Symtab, 1)
+            ("outer", SymbolSource::Symtab, 1)
         );
         let frames = file.frames(outer);
         let shown: Vec<(&str, bool)> = frames
@@ -130,7 +131,7 @@ fn a_debug_file_of_another_build_is_refused_with_the_reason() {
         file.notes()
     );
     let function = file.function(outer + 1).expect("a function");
-    assert_eq!((function.source, function.offset), (NameSource::FunctionBounds, 1));
+    assert_eq!((function.source, function.offset), (SymbolSource::FrameBounds, 1));
     assert_eq!(function.name, format!("stripped!fun_{outer:x}"));
     assert_eq!(file.frames(outer).len(), 1);
 }
@@ -152,5 +153,8 @@ fn debug_information_names_what_no_symbol_does() {
     );
     let file = SymbolFile::open(&only, &SymbolSearch::nowhere()).expect("symbols");
     let function = file.function(outer + 1).expect("a function");
-    assert_eq!((function.name.as_str(), function.source), ("outer", NameSource::Dwarf));
+    assert_eq!(
+        (function.name.as_str(), function.source),
+        ("outer", SymbolSource::Dwarf)
+    );
 }

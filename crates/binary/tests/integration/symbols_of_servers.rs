@@ -1,6 +1,7 @@
 //! Names in real servers, against what binutils say of the same files.
 
 use crate::files;
+use scaleprof_vocabulary::SymbolSource;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use files::{Binary, binary, servers, vdso};
-use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 
 fn open(binary: &Binary) -> SymbolFile {
     let start = Instant::now();
@@ -88,7 +89,7 @@ fn a_stripped_server_alone_names_what_it_exports_and_the_rest_by_place() {
             .filter_map(|svma| file.function(svma));
         let place = places
             .into_iter()
-            .find(|function| function.source == NameSource::FunctionBounds);
+            .find(|function| function.source == SymbolSource::FrameBounds);
         let place = place.expect("a function without a name");
         assert!(
             place.name.ends_with(&format!("!fun_{:x}", place.start)),

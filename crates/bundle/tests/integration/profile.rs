@@ -1,10 +1,10 @@
 //! A profile goes into a bundle and comes back whole.
 
-#[allow(dead_code)]
 use crate::sample;
-
+#[allow(dead_code)]
 use scaleprof_bundle::*;
 use scaleprof_profile::*;
+use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, WakerKind};
 
 /// Every address is a function of its own.
 struct Names;
@@ -19,7 +19,7 @@ impl Namer for Names {
             inlined: false,
             file: Some("sync/sync0sync.cc".into()),
             line: Some(7),
-            symbol_source: "dwarf".into(),
+            symbol_source: SymbolSource::Dwarf,
         }]
     }
 }
@@ -84,13 +84,13 @@ fn samples_stacks_and_locks_come_back() {
     let first = &samples[0];
     assert_eq!((first.second, first.time_us), (2, UtcMicros(1_800_000_002_500_000)));
     assert_eq!(
-        (first.role.as_ref(), first.state.as_ref(), first.weight_ns),
-        ("connection", "lock", 2.5e6)
+        (first.role, first.state, first.weight_ns),
+        (Role::Connection, ThreadState::Lock, 2.5e6)
     );
-    assert_eq!(first.waker_kind.as_deref(), Some("kernel"));
-    assert_eq!(first.holder_state.as_deref(), Some("io"));
+    assert_eq!(first.waker_kind, Some(WakerKind::Kernel));
+    assert_eq!(first.holder_state, Some(ThreadState::Io));
     assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.holder_stack));
-    assert_eq!((samples[1].second, samples[1].role.as_ref()), (-1, "background"));
+    assert_eq!((samples[1].second, samples[1].role), (-1, Role::Background));
     assert_eq!(first.stack, samples[2].stack);
     let lock = bundle.locks.iter().find(|row| Some(row.lock) == first.lock).unwrap();
     assert_eq!(

@@ -1,12 +1,20 @@
 //! What is written is what is read, whatever the values are.
 
-#[allow(dead_code)]
 use crate::sample;
-
+#[allow(dead_code)]
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::Word;
+use scaleprof_vocabulary::{
+    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+};
+
+/// One of the words of a closed set.
+fn any_of<W: Word + std::fmt::Debug>(words: &'static [W]) -> impl Strategy<Value = W> {
+    proptest::sample::select(words)
+}
 
 fn any_rung() -> impl Strategy<Value = MeasurementRow> {
     let finite = proptest::num::f64::NORMAL | proptest::num::f64::ZERO;
@@ -14,7 +22,7 @@ fn any_rung() -> impl Strategy<Value = MeasurementRow> {
         any::<[i32; 4]>(),
         any::<[i64; 2]>(),
         option::of(finite),
-        ".*",
+        any_of(&MeasurementOutcome::ALL),
         option::of(any::<i64>()),
     )
         .prop_map(|(small, big, rate, outcome, bytes)| MeasurementRow {
@@ -78,11 +86,11 @@ fn any_counter() -> impl Strategy<Value = CounterRow> {
 }
 
 fn any_latency() -> impl Strategy<Value = LatencyRow> {
-    let operation = (".{0,9}", option::of(any::<i32>()), option::of(".{0,9}"));
+    let operation = (any_of(&Operation::ALL), option::of(any::<i32>()), option::of(".{0,9}"));
     (any::<i32>(), operation, any::<[i64; 2]>()).prop_map(|(second, (operation, number, name), n)| LatencyRow {
         measurement: 0,
         second,
-        kind: "service".into(),
+        kind: LatencyKind::ALL[usize::from(second < 0)],
         operation,
         number,
         name,
@@ -108,14 +116,15 @@ fn any_state() -> impl Strategy<Value = StateRow> {
         any::<i64>(),
         option::of(any::<i64>()),
     );
-    (numbers, any::<[bool; 2]>(), option::of(".{0,9}")).prop_map(
-        |((second, thread, nanoseconds, lifetime_ns), kind, name)| StateRow {
+    let kind = (any_of(&Role::ALL), any_of(&ThreadState::ALL));
+    (numbers, kind, option::of(".{0,9}")).prop_map(
+        |((second, thread, nanoseconds, lifetime_ns), (role, state), name)| StateRow {
             measurement: 0,
             second,
-            role: if kind[0] { "connection" } else { "background" }.into(),
+            role,
             thread,
             name,
-            state: if kind[1] { "cpu" } else { "runq" }.into(),
+            state,
             nanoseconds,
             lifetime_ns,
         },
@@ -125,35 +134,45 @@ fn any_state() -> impl Strategy<Value = StateRow> {
 fn any_sample() -> impl Strategy<Value = SampleRow> {
     let optional = (
         option::of(any::<i64>()),
-        option::of("[a-z_]{1,9}"),
+        option::of(any_of(&WakerKind::ALL)),
         option::of(any::<i64>()),
         option::of(any::<i64>()),
-        option::of("[a-z_]{1,9}"),
+        option::of(any_of(&ThreadState::ALL)),
     );
     (
         any::<[i32; 2]>(),
         any::<[i64; 3]>(),
-        "[a-z_]{1,9}",
+        (
+            any_of(&Role::ALL),
+            any_of(&ThreadState::ALL),
+            any_of(&UnwindStatus::ALL),
+        ),
         0.0..1e12f64,
         optional,
     )
         .prop_map(
-            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack, holder_stack, holder_state))| SampleRow {
+            |(
+                small,
+                big,
+                (role, state, unwind_status),
+                weight_ns,
+                (lock, waker_kind, waker_stack, holder_stack, holder_state),
+            )| SampleRow {
                 measurement: 0,
                 second: small[0],
                 time_us: UtcMicros(big[0]),
                 thread: big[1],
-                role: word.clone().into(),
+                role,
                 cpu: small[1],
-                state: word.clone().into(),
+                state,
                 stack: big[2],
-                unwind_status: word.into(),
+                unwind_status,
                 weight_ns,
                 lock,
-                waker_kind: waker_kind.map(Into::into),
+                waker_kind,
                 waker_stack,
                 holder_stack,
-                holder_state: holder_state.map(Into::into),
+                holder_state,
             },
         )
 }
@@ -201,7 +220,7 @@ fn any_frame() -> impl Strategy<Value = FrameRow> {
             inlined,
             file: file.map(Into::into),
             line,
-            symbol_source: "dwarf".into(),
+            symbol_source: SymbolSource::Dwarf,
         },
     )
 }
@@ -417,7 +436,7 @@ fn many_rows_span_pages() {
     writer.write_manifest(&sample::manifest()).unwrap();
     let latency: Vec<_> = (0..200_000)
         .map(|n| LatencyRow {
-            operation: STATEMENT.into(),
+            operation: Operation::Statement,
             number: Some(n % 7),
             ..sample::latency(0, n, i64::from(n) * 977, 1)
         })
@@ -443,17 +462,17 @@ fn one_of_many(n: i64) -> SampleRow {
         second: (n / 10_000) as i32,
         time_us: UtcMicros(n * 31),
         thread: n % 512,
-        role: if n % 9 == 0 { "background" } else { "connection" }.into(),
+        role: if n % 9 == 0 { Role::Background } else { Role::Connection },
         cpu: (n % 2) as i32,
-        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
+        state: [ThreadState::Cpu, ThreadState::Lock, ThreadState::Net][n as usize / 7 % 3],
         stack: if n < 150_000 { n * 977 } else { n % 150_000 * 977 },
-        unwind_status: "complete".into(),
+        unwind_status: UnwindStatus::Complete,
         weight_ns: n as f64 * 1.1,
         lock: (n % 3 == 1).then_some(n % 40),
-        waker_kind: (n % 50_000 > 25_000).then_some("same_process".into()),
+        waker_kind: (n % 50_000 > 25_000).then_some(WakerKind::SameProcess),
         waker_stack: (n % 4 == 0).then_some(n * 1009),
         holder_stack: (n % 5 == 0).then_some(n * 1013),
-        holder_state: (n % 60_000 > 40_000).then_some("io".into()),
+        holder_state: (n % 60_000 > 40_000).then_some(ThreadState::Io),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::diff::write;
 use crate::stage::{fail, place, scaleprof, succeed};
 use scaleprof_bundle::{BundleWriter, SettingRow};
 use scaleprof_server::identify::content_hash;
+use scaleprof_vocabulary::ThreadState;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use testing::planted::{USUAL, run};
@@ -158,7 +159,7 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
 /// A bundle whose server is called so and had no build-id, but bytes with this hash.
 fn bundle_of(folder: &Path, binary: &str, hash: &str) {
     let mut bundle = run(
-        &[(16, 1000.0, vec![("cpu", &["main", "serves"], 900.0)])],
+        &[(16, 1000.0, vec![(ThreadState::Cpu, &["main", "serves"], 900.0)])],
         1,
         6,
         USUAL,

@@ -2,6 +2,7 @@
 
 use crate::stage::{fail, place, scaleprof, succeed};
 use scaleprof_bundle::{Bundle, BundleWriter, MeasurementRows};
+use scaleprof_vocabulary::ThreadState;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -15,8 +16,10 @@ fn keep(folder: &Path, latch_micros: f64, seed: u64) {
         .into_iter()
         .map(|(connections, latch_micros)| {
             let usual = work.iter().filter(|(path, _)| *path != latch);
-            let mut costs: Vec<Cost<'_>> = usual.map(|(path, micros)| ("cpu", path.as_slice(), *micros)).collect();
-            costs.push(("spin", &latch, latch_micros));
+            let mut costs: Vec<Cost<'_>> = usual
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
+                .collect();
+            costs.push((ThreadState::Spin, &latch, latch_micros));
             let all: f64 = costs.iter().map(|(_, _, micros)| micros).sum();
             (connections, 1.96e6 / all, costs)
         })

@@ -4,6 +4,7 @@ use crate::diff::write;
 use crate::import::recording;
 use crate::stage::{fail, place, scaleprof, succeed, texts};
 use scaleprof_bundle::Bundle;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -19,10 +20,10 @@ pub(crate) fn keep(folder: &Path) {
         .map(|(connections, micros)| {
             let mut costs: Vec<Cost<'_>> = work
                 .iter()
-                .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
                 .collect();
-            costs.push(("spin", &latch, micros));
-            costs.push(("lock", &wait, micros * 3.0));
+            costs.push((ThreadState::Spin, &latch, micros));
+            costs.push((ThreadState::Lock, &wait, micros * 3.0));
             (connections, 1.0e6 / (100.0 + micros), costs)
         })
         .collect();

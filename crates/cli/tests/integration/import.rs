@@ -2,6 +2,7 @@
 
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
 use scaleprof_bundle::{Bundle, Summary, WATCH};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,9 +65,16 @@ fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
         .expect("thread-seconds per second");
     let states = watch.connections.seconds_per_second;
     // One thread that computes.
-    assert!(states.cpu.is_some_and(|cpu| (0.1..1.05).contains(&cpu)), "{states:?}");
+    assert!(
+        states[ThreadState::Cpu].is_some_and(|cpu| (0.1..1.05).contains(&cpu)),
+        "{states:?}"
+    );
     assert_eq!(
-        (states.lock, states.net, states.runq),
+        (
+            states[ThreadState::Lock],
+            states[ThreadState::Net],
+            states[ThreadState::RunQueue]
+        ),
         (None, None, None),
         "these were not recorded"
     );
@@ -126,9 +134,9 @@ fn recordings_at_several_loads_become_a_ladder() {
         panic!("throughput as it was told, without an interval: {rungs:?}")
     };
     let ledger = found.rungs[1].ledger.as_ref().expect("time per transaction");
-    assert!(ledger.seconds_per_txn.cpu.is_some_and(|cpu| cpu > 0.0));
+    assert!(ledger.seconds_per_txn[ThreadState::Cpu].is_some_and(|cpu| cpu > 0.0));
     assert_eq!(
-        (ledger.seconds_per_txn.lock, ledger.residual),
+        (ledger.seconds_per_txn[ThreadState::Lock], ledger.residual),
         (None, None),
         "waits were not recorded"
     );

@@ -6,6 +6,7 @@ use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succe
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use libc::{SIGINT, SIGKILL, SIGTERM};
 use scaleprof_bundle::RunState;
+use scaleprof_vocabulary::MeasurementOutcome;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +39,7 @@ fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
 fn first_measurement_is_readable(folder: &Path, state: RunState) {
     let kept = bundle(folder);
     assert_eq!(kept.manifest.state, state);
-    assert_eq!(kept.measurements[0].outcome, "complete");
+    assert_eq!(kept.measurements[0].outcome, MeasurementOutcome::Complete);
     assert!(
         kept.seconds
             .iter()
@@ -87,7 +88,7 @@ fn a_second_interrupt_ends_it_at_once_and_leaves_nothing() {
     assert!(matches!(output.status.code(), Some(130 | 143)), "{:?}", output.status);
     // An orderly end would have said so.
     assert_eq!(bundle(&folder).manifest.state, RunState::Running);
-    assert_eq!(bundle(&folder).measurements[0].outcome, "complete");
+    assert_eq!(bundle(&folder).measurements[0].outcome, MeasurementOutcome::Complete);
 }
 
 #[test]
@@ -120,8 +121,8 @@ fn a_server_that_dies_under_the_load_is_reported_with_how_it_died() {
     first_measurement_is_readable(&folder, RunState::Failed);
     let kept = bundle(&folder);
     assert_eq!(
-        kept.measurements.last().map(|row| row.outcome.as_str()),
-        Some("server_died")
+        kept.measurements.last().map(|row| row.outcome),
+        Some(MeasurementOutcome::ServerDied)
     );
 }
 

@@ -4,6 +4,7 @@
 
 use crate::stage::{bundle, fail, place, run, scaleprof, succeed};
 use scaleprof_bundle::Summary;
+use scaleprof_vocabulary::ThreadState;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::servers::{distribution, fetched};
@@ -83,8 +84,8 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     );
     let last = summary.rungs.last().expect("two rungs");
     let ledger = last.ledger.as_ref().expect("threads were watched");
-    let spin = ledger.seconds_per_txn.spin.expect("loops were looked for");
-    let cpu = ledger.seconds_per_txn.cpu.expect("on CPUs it was");
+    let spin = ledger.seconds_per_txn[ThreadState::Spin].expect("loops were looked for");
+    let cpu = ledger.seconds_per_txn[ThreadState::Cpu].expect("on CPUs it was");
     // As the finding says of the CPU time. How long threads wait for the disk is the disk's affair: on a slow hour of one host it was more.
     assert!(spin > 0.05 * (cpu + spin), "{ledger:#?}");
     the_bundle_alone_shows_the_instruction_that_burns_the_time(&place.path().join("run"), spin, pause);

@@ -3,6 +3,7 @@
 use crate::stage::{Running, bundle, fail, place, run, running_server, scaleprof, socket, succeed, texts};
 use scaleprof_bundle::{RunState, Summary};
 use scaleprof_server::Sandbox;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -152,7 +153,7 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
         // Without BPF the states are looked at now and then.
         assert!(residual.abs() < 0.05, "{threads:?}");
     }
-    assert!(watch.connections.seconds_per_second.cpu.is_some_and(|cpu| cpu > 0.0));
+    assert!(watch.connections.seconds_per_second[ThreadState::Cpu].is_some_and(|cpu| cpu > 0.0));
     assert!(!watch.background.is_empty() && !watch.paths.is_empty());
 
     // The machine code of what ran is there, with what it cost a second; what it cost a transaction nobody can tell.
@@ -171,7 +172,7 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     );
     let all = listed["seconds_per_txn"].as_f64().expect("measured");
     let of_states = watch.connections.seconds_per_second;
-    let on_cpu = of_states.cpu.unwrap_or(0.0) + of_states.spin.unwrap_or(0.0);
+    let on_cpu = of_states[ThreadState::Cpu].unwrap_or(0.0) + of_states[ThreadState::Spin].unwrap_or(0.0);
     assert!((all / on_cpu - 1.0).abs() < 1e-6, "{all} {on_cpu}");
     let error = fail(scaleprof().arg("annotate").arg(&folder).args(["--rung", "4"]), 1);
     assert!(error.contains("only watched"), "{error}");
@@ -232,7 +233,10 @@ fn an_early_end_keeps_what_was_seen() {
     assert!(watch.seconds > 1.0 && watch.seconds < 60.0, "{}", watch.seconds);
     // Nobody was connected: that is no zero. The server keeps the thread of a connection that closed; it serves nobody.
     assert_eq!(
-        (watch.connections.threads, watch.connections.seconds_per_second.cpu),
+        (
+            watch.connections.threads,
+            watch.connections.seconds_per_second[ThreadState::Cpu]
+        ),
         (Some(0), None)
     );
     assert!(watch.others.seconds_per_second.sum() > 0.0);

@@ -10,7 +10,8 @@ use scaleprof_bundle::{
 };
 use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, RecordingFormat, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use scaleprof_profile::{Ending, KERNEL, Role, SCALEPROF, Sample, StackId, ThreadState, both};
+use scaleprof_profile::{KERNEL, SCALEPROF, Sample, StackId, both};
+use scaleprof_vocabulary::{MeasurementOutcome, Role, ThreadState, UnwindStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -105,7 +106,7 @@ impl ImportedMeasurement {
             offered_rate: None,
             started_at: known.started_at,
             connect_seconds: 0.0,
-            outcome: "complete".to_owned(),
+            outcome: MeasurementOutcome::Complete,
             client_lag_p99_us: None,
             client_threads: 0,
             client_resident_bytes: None,
@@ -255,23 +256,23 @@ fn states(
     (span, clock): (&Span, &MeasurementClock),
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
-    type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
+    type Place = (Option<i32>, Role, Option<u32>, ThreadState);
     let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
     let of_threads = in_pieces(&recording.profile.samples, |piece| time_of_threads(piece, clock));
     for ((second, thread, state), nanoseconds) in of_threads.into_iter().flatten() {
-        let role = role(thread).name();
-        *sums.entry((Some(second), role, None, state.name())).or_default() += nanoseconds;
-        *sums.entry((None, role, Some(thread), state.name())).or_default() += nanoseconds;
+        let role = role(thread);
+        *sums.entry((Some(second), role, None, state)).or_default() += nanoseconds;
+        *sums.entry((None, role, Some(thread), state)).or_default() += nanoseconds;
     }
     // A second in which nobody was seen counts like the others: figures per second are of all of them.
-    let seen: BTreeSet<(&'static str, &'static str)> = sums
+    let seen: BTreeSet<(Role, ThreadState)> = sums
         .keys()
         .filter(|(second, ..)| second.is_some())
         .map(|(_, role, _, state)| (*role, *state))
         .collect();
     for second in span.seconds(seen.len()) {
         for (role, state) in &seen {
-            sums.entry((Some(second), role, None, state)).or_default();
+            sums.entry((Some(second), *role, None, *state)).or_default();
         }
     }
     let rows = sums
@@ -279,10 +280,10 @@ fn states(
         .map(|((second, role, thread, state), nanoseconds)| StateRow {
             measurement,
             second,
-            role: role.to_owned(),
+            role,
             thread: thread.map(i64::from),
             name: thread.and_then(|thread| Some(recording.threads.get(&thread)?.name.clone())),
-            state: state.to_owned(),
+            state,
             nanoseconds: nanoseconds as i64,
             lifetime_ns: None,
         });
@@ -313,7 +314,10 @@ fn counters(measurement: i32, recording: &Recording, (span, clock): (&Span, &Mea
     // Formats of names alone do not say how far a stack reaches.
     let of_piece = |piece: &[Sample]| {
         let ended = |ending| piece.iter().filter(|sample| sample.ending == ending).count();
-        [piece.len() - ended(Ending::Unknown), ended(Ending::Complete)]
+        [
+            piece.len() - ended(UnwindStatus::Unknown),
+            ended(UnwindStatus::Complete),
+        ]
     };
     let counts = in_pieces(samples, of_piece).into_iter();
     let [walked, complete] = counts.fold([0, 0], |sum, piece| [sum[0] + piece[0], sum[1] + piece[1]]);
@@ -347,7 +351,7 @@ fn cpu_counters(measurement: i32, recording: &Recording, (span, clock): (&Span, 
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));
         frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&&*frame.module))
     };
-    let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
+    let on_cpu = |sample: &&Sample| sample.state.is_on_cpu();
     // Another tool may have recorded waits alone.
     if !profile.samples.iter().any(|sample| on_cpu(&sample)) {
         return Vec::new();

@@ -5,7 +5,6 @@
 //! and memory go by their number.
 
 use scaleprof_analysis::numbers::{counted, grouped};
-use scaleprof_profile::ThreadState;
 use scaleprof_profile::import::{Recording, RecordingFormat, Weights};
 use std::collections::HashMap;
 
@@ -61,7 +60,7 @@ fn settled(recording: &mut Recording) -> Vec<String> {
 fn busiest_thread(recording: &Recording) -> u64 {
     let mut threads: HashMap<(u32, u32), f64> = HashMap::new();
     let samples = recording.profile.samples.iter();
-    for sample in samples.filter(|sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin)) {
+    for sample in samples.filter(|sample| sample.state.is_on_cpu()) {
         *threads.entry((sample.thread, sample.cpu)).or_default() += sample.weight_ns;
     }
     threads.into_values().fold(0.0, f64::max) as u64

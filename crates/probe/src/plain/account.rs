@@ -4,13 +4,13 @@
 //! blocked, so the *sum* over the blocked states is exact too. How that sum divides among the states is estimated from
 //! looks at the thread at regular times: a state that holds a third of the looks holds about a third of the time.
 
-use scaleprof_profile::ThreadState;
+use scaleprof_vocabulary::ThreadState;
 
 /// Of the scheduler, at 100 Hz.
 const LONGEST_TICK_NS: u64 = 10_000_000;
 
 /// Looks at a thread that found it blocked, by state.
-pub(super) type Looks = [u32; 8];
+pub(super) type Looks = [u32; ThreadState::IN_KERNEL];
 
 /// What the scheduler says of a thread's whole life (`schedstat`, Documentation/scheduler/sched-stats.rst).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) struct Account {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Divided {
     pub(super) lifetime_ns: u64,
-    pub(super) nanoseconds: [u64; 8],
+    pub(super) nanoseconds: [u64; ThreadState::IN_KERNEL],
     pub(super) estimated: bool,
 }
 
@@ -141,7 +141,7 @@ impl Account {
         let looks = [&self.looks, &all, others]
             .into_iter()
             .find(|looks| looks.iter().any(|look| *look > 0));
-        let mut nanoseconds = divide(self.blocked_ns, looks.unwrap_or(&[0; 8]));
+        let mut nanoseconds = divide(self.blocked_ns, looks.unwrap_or(&[0; ThreadState::IN_KERNEL]));
         nanoseconds[ThreadState::Cpu as usize] += self.cpu_ns;
         nanoseconds[ThreadState::RunQueue as usize] += self.run_queue_ns;
         let divided = Divided {
@@ -150,13 +150,13 @@ impl Account {
             estimated: self.blocked_ns > 0,
         };
         (self.cpu_ns, self.run_queue_ns, self.blocked_ns) = (0, 0, 0);
-        (self.earlier, self.looks) = (all, [0; 8]);
+        (self.earlier, self.looks) = (all, [0; ThreadState::IN_KERNEL]);
         divided
     }
 }
 
 /// Divides a time by looks, to the last nanosecond; all of it is "other" if there were none.
-fn divide(time_ns: u64, looks: &Looks) -> [u64; 8] {
+fn divide(time_ns: u64, looks: &Looks) -> [u64; ThreadState::IN_KERNEL] {
     let all: u64 = looks.iter().map(|look| u64::from(*look)).sum();
     let mut nanoseconds = looks.map(|look| {
         let share = u128::from(time_ns) * u128::from(look) / u128::from(all.max(1));
@@ -192,7 +192,7 @@ mod tests {
             run_queue_ns: 50,
         };
         account.advance(1550, now);
-        let divided = account.read_out(&[0; 8]);
+        let divided = account.read_out(&[0; ThreadState::IN_KERNEL]);
         assert_eq!(divided.nanoseconds, [100, 0, 50, 100, 0, 300, 0, 0]);
         assert_eq!((divided.lifetime_ns, divided.estimated), (550, true));
     }
@@ -211,7 +211,7 @@ mod tests {
         };
         account.advance(20, all);
         account.advance(30, all);
-        let divided = account.read_out(&[0; 8]);
+        let divided = account.read_out(&[0; ThreadState::IN_KERNEL]);
         assert_eq!((divided.nanoseconds[0], divided.lifetime_ns), (20, 30));
     }
 
@@ -222,7 +222,10 @@ mod tests {
         let others = [0, 0, 0, 0, 9, 0, 0, 0];
         assert_eq!(account.read_out(&others).nanoseconds[ThreadState::Io as usize], 10);
         account.advance(20, NOTHING);
-        assert_eq!(account.read_out(&[0; 8]).nanoseconds[ThreadState::Other as usize], 10);
+        assert_eq!(
+            account.read_out(&[0; ThreadState::IN_KERNEL]).nanoseconds[ThreadState::Other as usize],
+            10
+        );
     }
 
     #[test]
@@ -230,16 +233,19 @@ mod tests {
         let mut account = Account::new(0, NOTHING);
         account.look(ThreadState::Sleep);
         account.advance(10, NOTHING);
-        account.read_out(&[0; 8]);
+        account.read_out(&[0; ThreadState::IN_KERNEL]);
         account.advance(30, NOTHING);
-        assert_eq!(account.read_out(&[0; 8]).nanoseconds[ThreadState::Sleep as usize], 20);
+        assert_eq!(
+            account.read_out(&[0; ThreadState::IN_KERNEL]).nanoseconds[ThreadState::Sleep as usize],
+            20
+        );
     }
 
     #[test]
     fn an_end_is_accounted_for_by_the_switches() {
         let mut account = Account::new(0, NOTHING);
         account.end(100, 30, 0);
-        let divided = account.read_out(&[0; 8]);
+        let divided = account.read_out(&[0; ThreadState::IN_KERNEL]);
         assert_eq!((divided.nanoseconds[0], divided.lifetime_ns), (30, 100));
     }
 
@@ -249,13 +255,13 @@ mod tests {
         let mut account = Account::new(0, NOTHING);
         account.advance(30, NOTHING);
         account.end(45, 10, 40);
-        let divided = account.read_out(&[0; 8]);
+        let divided = account.read_out(&[0; ThreadState::IN_KERNEL]);
         assert_eq!((divided.nanoseconds[0], divided.lifetime_ns), (40, 45));
         // Never more than it lived, whatever the switches tell.
         let mut account = Account::new(0, NOTHING);
         account.advance(30, NOTHING);
         account.end(45, 10, 400);
-        assert_eq!(account.read_out(&[0; 8]).nanoseconds[0], 45);
+        assert_eq!(account.read_out(&[0; ThreadState::IN_KERNEL]).nanoseconds[0], 45);
     }
 
     #[test]
@@ -275,7 +281,7 @@ mod tests {
             let mut account = Account::new(100, NOTHING);
             account.advance(200, NOTHING);
             account.began(began);
-            assert_eq!(account.read_out(&[0; 8]).lifetime_ns, lifetime);
+            assert_eq!(account.read_out(&[0; ThreadState::IN_KERNEL]).lifetime_ns, lifetime);
         }
     }
 
@@ -283,7 +289,7 @@ mod tests {
         #[test]
         fn the_states_always_add_up_to_the_life(
             rounds in proptest::collection::vec((0u64..1 << 40, any::<u64>(), any::<u64>(), 0usize..8), 0..20),
-            others: [u16; 8],
+            others: [u16; ThreadState::IN_KERNEL],
         ) {
             let mut account = Account::new(0, NOTHING);
             let mut lived = 0;

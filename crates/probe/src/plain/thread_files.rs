@@ -1,9 +1,8 @@
 //! The files of `/proc` that tell of one thread, kept open: they stay bound to that thread, whoever gets its number next.
 
+use scaleprof_vocabulary::ThreadState;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-
-use scaleprof_profile::ThreadState;
 
 use super::account::{Scheduled, parse_schedstat};
 use super::wait::{

@@ -1,8 +1,7 @@
 //! All threads of a process and what each did since the last read-out.
 
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
-
-use scaleprof_profile::ThreadState;
 
 use super::account::{Account, Looks};
 use super::record::Record;

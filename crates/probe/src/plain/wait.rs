@@ -1,7 +1,7 @@
 //! What a blocked thread waits for, from the system call in which it is blocked (`/proc/PID/task/TID/syscall`) and the
 //! kernel function that blocks it (`wchan`); man 5 proc_pid_syscall, proc_pid_wchan.
 
-use scaleprof_profile::ThreadState;
+use scaleprof_vocabulary::ThreadState;
 
 /// The system call in which a thread is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! threads some 20 times a second, less often where there are so many threads that this would cost more than one
 //! hundredth of a CPU.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
-use scaleprof_profile::{Ending, RawSample, RawStack, ThreadState};
+use scaleprof_profile::{RawSample, RawStack};
 
 use super::access::{self, Refusal};
 use super::bursts::{self, Bursts, Turn};
@@ -30,7 +31,7 @@ pub struct PlainOptions {
     /// Samples in a second of each thread's CPU time; 0 for none.
     pub frequency_hz: u32,
     /// Bytes of a thread's stack that are copied with each sample; at most 65 000, a multiple of 8. A stack that is larger
-    /// ends as [`UnreadableMemory`](Ending::UnreadableMemory): with 16 KiB it is 1 % of the samples of a MariaDB 10.11
+    /// ends as [`UnreadableMemory`](UnwindStatus::UnreadableMemory): with 16 KiB it is 1 % of the samples of a MariaDB 10.11
     /// (its parser alone has a frame of several KiB), with 32 KiB none.
     pub stack_bytes: u32,
     /// Whether events are on all the time and the kernel tells of each switch of threads, of each thread that begins and
@@ -74,8 +75,11 @@ impl PlainReading {
     /// Samples whose stack ends at the thread's start, over all that have a user stack; nothing if there are none.
     pub fn complete_share(&self) -> Option<f64> {
         let endings = self.samples.iter().map(|sample| sample.stack.ending);
-        let with_stack: Vec<Ending> = endings.filter(|ending| *ending != Ending::NoUserStack).collect();
-        let complete = with_stack.iter().filter(|ending| **ending == Ending::Complete).count();
+        let with_stack: Vec<UnwindStatus> = endings.filter(|ending| *ending != UnwindStatus::NoUserStack).collect();
+        let complete = with_stack
+            .iter()
+            .filter(|ending| **ending == UnwindStatus::Complete)
+            .count();
         (!with_stack.is_empty()).then(|| complete as f64 / with_stack.len() as f64)
     }
 }
@@ -92,7 +96,7 @@ pub struct PlainThread {
     /// The same by state; the sum is the lifetime. Time on CPU and in the run queue is the scheduler's and exact (late by
     /// a tick at most), and so is what the blocked states have together. How this divides among them is estimated: each
     /// look that found the thread blocked counts for the state that it was in.
-    pub nanoseconds: [u64; 8],
+    pub nanoseconds: [u64; ThreadState::IN_KERNEL],
     /// Whether any of it was divided so.
     pub estimated: bool,
     /// Whether it has ended.
@@ -399,7 +403,7 @@ impl Watched {
             return;
         }
         let mut stack = self.unwind(sample);
-        if stack.ending == Ending::NoMapping && self.maps_are_old {
+        if stack.ending == UnwindStatus::NoMapping && self.maps_are_old {
             self.read_maps_again();
             stack = self.unwind(sample);
         }
@@ -421,8 +425,8 @@ impl Watched {
             (Some(registers), Some(unwinder)) => {
                 return unwinder.unwind_from(registers, &mut |address| sample.read_stack(address));
             }
-            (None, _) => Ending::NoUserStack,
-            (_, None) => Ending::NotTaken,
+            (None, _) => UnwindStatus::NoUserStack,
+            (_, None) => UnwindStatus::NotTaken,
         };
         RawStack {
             ending,

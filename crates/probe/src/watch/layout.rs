@@ -1,5 +1,6 @@
 //! What the BPF programs and this side share, as `bpf/layout.h` has it. Sizes are compared when it is compiled.
 
+use scaleprof_vocabulary::ThreadState;
 use serde::{Deserialize, Serialize};
 
 /// The most frames of a stack in user space.
@@ -124,12 +125,12 @@ pub(crate) struct ThreadSlot {
     pub uncharged: i32,
     /// A thread that waits for this one, which ran when that began.
     pub wanted_by: u32,
-    pub nanoseconds: [u64; 8],
+    pub nanoseconds: [u64; ThreadState::IN_KERNEL],
     pub sleep: u64,
     pub pc: u64,
     pub sp: u64,
     pub fp: u64,
-    pub off_average: [u32; 8],
+    pub off_average: [u32; ThreadState::IN_KERNEL],
     pub preemptions: u64,
     pub migrations: u64,
     pub net_waits: u64,

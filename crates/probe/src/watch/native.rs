@@ -2,9 +2,10 @@
 //!
 //! One text (`bpf/unwind.h`), two compilers: what the tests replay here is what runs in the kernel.
 
+use scaleprof_vocabulary::UnwindStatus;
 use std::ffi::c_void;
 
-use scaleprof_profile::{Ending, RawStack};
+use scaleprof_profile::RawStack;
 use serde::{Deserialize, Serialize};
 
 use super::layout::{CodeObject, MAX_USER_FRAMES, Mapping, PageRows, Row, Rule};
@@ -106,7 +107,7 @@ pub(crate) fn unwind(tables: &CodeTables, start: StartRegisters, mut read: WordR
         kernel: Vec::new(),
         user: frames,
         interrupted: interrupted_frames(interrupted),
-        ending: Ending::of_number(ending).unwrap_or(Ending::NotTaken),
+        ending: UnwindStatus::from_number(ending).unwrap_or(UnwindStatus::NotTaken),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a watch tells when it is asked.
 
-use scaleprof_profile::{Ending, RawSample};
+use scaleprof_profile::RawSample;
+use scaleprof_vocabulary::UnwindStatus;
 
 use super::threads::ThreadTimes;
 
@@ -31,20 +32,20 @@ pub struct WatchCounts {
     pub reader_cpu_ns: u64,
     /// Whether code that the process loaded later found no room in the kernel's tables: walks through it end there.
     pub code_found_no_room: bool,
-    /// Walks by how they ended, by the number of the [`Ending`].
+    /// Walks by how they ended, by the number of the [`UnwindStatus`].
     pub endings: [u64; 10],
 }
 
 impl WatchCounts {
     /// Walks: a thread that has no user stack, as where it has given its memory back to end, is walked nowhere.
     pub fn walks(&self) -> u64 {
-        self.endings.iter().sum::<u64>() - self.endings[Ending::NoUserStack as usize]
+        self.endings.iter().sum::<u64>() - self.endings[UnwindStatus::NoUserStack as usize]
     }
 
     /// Part of all walks that reached the thread's first frame; none before the first walk.
     pub fn complete_share(&self) -> Option<f64> {
         let all = self.walks();
-        (all > 0).then(|| self.endings[Ending::Complete as usize] as f64 / all as f64)
+        (all > 0).then(|| self.endings[UnwindStatus::Complete as usize] as f64 / all as f64)
     }
 }
 

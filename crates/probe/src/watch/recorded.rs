@@ -33,7 +33,7 @@ pub struct RecordedWalk {
     pub frames: Vec<u64>,
     /// Which of them are instruction pointers and no return addresses.
     pub interrupted: Vec<u16>,
-    /// How it ended, by the name of the [`Ending`](scaleprof_profile::Ending).
+    /// How it ended, by the name of the [`UnwindStatus`](scaleprof_vocabulary::UnwindStatus).
     pub ending: String,
     /// Functions of the frames, for people.
     pub functions: Vec<String>,
@@ -86,7 +86,7 @@ impl RecordedWalks {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use scaleprof_profile::Ending;
+    use scaleprof_vocabulary::UnwindStatus;
 
     /// Made by tests/fixtures/record-stacks.
     fn recorded() -> Vec<RecordedWalks> {
@@ -140,7 +140,7 @@ mod tests {
                 let stack = recording.walk(recorded.start, &words);
                 assert!(stack.user.len() <= recorded.frames.len());
                 assert!(recorded.frames.starts_with(&stack.user));
-                assert_eq!(stack.ending, Ending::UnreadableMemory, "{:?}", recorded.functions);
+                assert_eq!(stack.ending, UnwindStatus::UnreadableMemory, "{:?}", recorded.functions);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The records that the BPF programs send.
 
-use scaleprof_profile::{Ending, LockWait, RawStack, ThreadState};
+use scaleprof_profile::{LockWait, RawStack};
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 
 use super::layout::{KERNEL_LOCK, KERNEL_LOCK_UNSEEN, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RecordHead, record_kind};
 use super::native::interrupted_frames;
@@ -42,7 +43,6 @@ pub(crate) enum What {
         /// When it could have had one.
         runnable_at: u64,
         waker_kind: u8,
-        waker: u32,
         /// Of a wait that began unseen: nobody may have walked its stack before it was over.
         found: Option<Found>,
     },
@@ -99,7 +99,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         user: words.by_ref().take(user).collect(),
         kernel: words.take(kernel).collect(),
         interrupted: interrupted_frames(head.interrupted),
-        ending: Ending::of_number(head.ending)?,
+        ending: UnwindStatus::from_number(head.ending)?,
     };
     let sleep = head.sleep;
     let lock = lock_wait(head.lock, head.lock_operation, head.other);
@@ -110,7 +110,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
             lock_is_unseen: head.lock_operation == KERNEL_LOCK_UNSEEN,
         },
         record_kind::SLEEP => {
-            let state = ThreadState::of_number(head.state)?;
+            let state = ThreadState::from_number(head.state)?;
             What::Sleeps {
                 sleep,
                 state,
@@ -123,9 +123,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
             sleep,
             runnable_at: head.runnable_at,
             waker_kind: head.waker_kind,
-            waker: head.other,
-            found: match ThreadState::of_number(head.state) {
-                Some(state) if stack.ending == Ending::NotTaken => Some(Found {
+            found: match ThreadState::from_number(head.state) {
+                Some(state) if stack.ending == UnwindStatus::NotTaken => Some(Found {
                     at: head.lock,
                     state,
                     probability: probability(head.probability),
@@ -136,7 +135,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         record_kind::OWNER => What::Owner {
             sleep,
             owner: head.other,
-            state: ThreadState::of_number(head.state)?,
+            state: ThreadState::from_number(head.state)?,
             stack,
         },
         record_kind::WAKER => What::Waker { sleep, stack },

@@ -7,10 +7,9 @@
 //! thread's mix of waits does not change faster than the rests come, some times a second. A wait that goes on through a whole
 //! rest gets no better treatment than others: knowing the long ones only would make them look more frequent than they are.
 
-use scaleprof_profile::ThreadState;
-
 use super::layout::{Control, ThreadSlot};
 use super::threads::ThreadTimes;
+use scaleprof_vocabulary::ThreadState;
 
 /// What the slots' readers must know of rests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -140,7 +139,7 @@ const BLOCKED: [ThreadState; 5] = [
 
 /// Concludes from what was seen what was not. A thread of which nothing was seen is taken to be as the others together.
 pub(crate) fn conclude(seen: Vec<SeenTimes>) -> Vec<ThreadTimes> {
-    let mut of_all = [0u64; 8];
+    let mut of_all = [0u64; ThreadState::IN_KERNEL];
     for thread in &seen {
         for state in BLOCKED {
             of_all[state as usize] += thread.times.nanoseconds[state as usize];
@@ -149,7 +148,7 @@ pub(crate) fn conclude(seen: Vec<SeenTimes>) -> Vec<ThreadTimes> {
     seen.into_iter().map(|thread| concluded(thread, &of_all)).collect()
 }
 
-fn concluded(seen: SeenTimes, of_all: &[u64; 8]) -> ThreadTimes {
+fn concluded(seen: SeenTimes, of_all: &[u64; ThreadState::IN_KERNEL]) -> ThreadTimes {
     let SeenTimes {
         mut times,
         mut unseen,
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn times(nanoseconds: [u64; 8]) -> ThreadTimes {
+    fn times(nanoseconds: [u64; ThreadState::IN_KERNEL]) -> ThreadTimes {
         ThreadTimes {
             thread: 7,
             name: String::new(),
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    fn seen(nanoseconds: [u64; 8], unseen: u64) -> SeenTimes {
+    fn seen(nanoseconds: [u64; ThreadState::IN_KERNEL], unseen: u64) -> SeenTimes {
         SeenTimes {
             times: times(nanoseconds),
             unseen,

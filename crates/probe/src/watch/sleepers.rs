@@ -5,9 +5,10 @@
 //! registers are in the slots, their memory is read from here. Nothing of it stands still: what is found counts only if the slots
 //! and the futex say the same before and after.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::collections::HashMap;
 
-use scaleprof_profile::{Ending, LockWait, RawStack, ThreadState};
+use scaleprof_profile::{LockWait, RawStack};
 
 use super::code::ProcessCode;
 use super::futex;
@@ -79,7 +80,7 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
             .copied()
             .collect();
         let walked = found.into_iter().filter_map(|(index, slot)| {
-            let state = ThreadState::of_number(slot.state)?;
+            let state = ThreadState::from_number(slot.state)?;
             let stack = self.stack_of(index, &slot);
             let lock = match self.has_moved(index, &slot) {
                 true => lock_wait(slot.lock, slot.lock_operation, 0),
@@ -154,7 +155,7 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
             .get(&number)
             .copied()
             .filter(|(_, slot)| slot.epoch == self.epoch)?;
-        let owner = match ThreadState::of_number(slot.state)? {
+        let owner = match ThreadState::from_number(slot.state)? {
             ThreadState::Cpu => Owner {
                 index,
                 stack: not_taken(),
@@ -177,7 +178,7 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
 
 fn not_taken() -> RawStack {
     RawStack {
-        ending: Ending::NotTaken,
+        ending: UnwindStatus::NotTaken,
         ..RawStack::default()
     }
 }

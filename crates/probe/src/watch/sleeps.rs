@@ -4,9 +4,10 @@
 //! run, then waiting for a CPU. A wait that is still under way when the figures are read is told up to then and goes on in
 //! the next reading, so that every reading holds just its own time.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 use std::collections::HashMap;
 
-use scaleprof_profile::{Ending, LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
+use scaleprof_profile::{LockWait, RawSample, RawStack, Waker};
 
 use super::kernel_locks::KernelLocks;
 use super::layout::{ThreadSlot, UNKNOWN_CPU};
@@ -181,7 +182,6 @@ impl Sleeps {
                 sleep,
                 runnable_at,
                 waker_kind,
-                waker,
                 found,
             } => {
                 let told = self.wait(thread, sleep).is_some();
@@ -191,12 +191,9 @@ impl Sleeps {
                     self.unmatched += u64::from(sleep > 1);
                     return;
                 };
-                let kind = match waker_kind {
-                    1 => Some(WakerKind::SameProcess(waker)),
-                    2 => Some(WakerKind::OtherProcess(waker)),
-                    3 => Some(WakerKind::Kernel),
-                    _ => None,
-                };
+                // 0 is none of them.
+                let kind = usize::from(waker_kind).checked_sub(1);
+                let kind = kind.and_then(|kind| WakerKind::ALL.get(kind).copied());
                 let stack = wait.waker_stack.take();
                 let waker = kind.map(|kind| Waker { kind, stack });
                 out.extend(named(thread, wait.tell(runnable_at, time, waker)));
@@ -245,12 +242,12 @@ impl Sleeps {
         lock.owner = Some(owner);
         lock.holder_stack = Some(stack.clone());
         lock.holder_state = Some(state);
-        if stack.ending == Ending::NotTaken || time == began {
+        if stack.ending == UnwindStatus::NotTaken || time == began {
             return;
         }
         let not_taken = |lock: &&mut LockWait| {
             let stack = lock.holder_stack.as_ref();
-            stack.is_none_or(|stack| stack.ending == Ending::NotTaken)
+            stack.is_none_or(|stack| stack.ending == UnwindStatus::NotTaken)
         };
         let of_same_lock = self.waits.values_mut().filter_map(|wait| wait.lock.as_mut());
         for lock in of_same_lock.filter(|lock| lock.address == address && !lock.kernel && lock.owner == Some(owner)) {
@@ -276,7 +273,7 @@ fn unwalked(found: Found, cpu: u32) -> Wait {
         probability: found.probability,
         cpu,
         stack: RawStack {
-            ending: Ending::NotTaken,
+            ending: UnwindStatus::NotTaken,
             ..RawStack::default()
         },
         lock: None,

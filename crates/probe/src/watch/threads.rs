@@ -1,8 +1,7 @@
 //! Exact time by thread and state, from the slots that the BPF programs keep.
 
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashMap;
-
-use scaleprof_profile::ThreadState;
 
 use super::layout::{ENDED, ThreadSlot};
 use super::rest::{Rest, SeenTimes, conclude};
@@ -17,8 +16,8 @@ pub struct ThreadTimes {
     pub name: String,
     /// How long it lived in this time, nanoseconds.
     pub lifetime_ns: u64,
-    /// Nanoseconds in each [`ThreadState`](scaleprof_profile::ThreadState), by its number. `spin` is part of `cpu` here.
-    pub nanoseconds: [u64; 8],
+    /// Nanoseconds in each [`ThreadState`](scaleprof_vocabulary::ThreadState), by its number. `spin` is part of `cpu` here.
+    pub nanoseconds: [u64; ThreadState::IN_KERNEL],
     /// Times that it left its CPU by itself.
     pub switches: u64,
     /// Times that its CPU was taken from it.
@@ -199,7 +198,7 @@ fn difference(before: Option<&ThreadSlot>, after: &ThreadSlot, name: String, fro
     let nothing = ThreadSlot::default();
     let old = before.unwrap_or(&nothing);
     let grown = grown(sums(old), sums(after));
-    let mut nanoseconds = [0; 8];
+    let mut nanoseconds = [0; ThreadState::IN_KERNEL];
     nanoseconds.copy_from_slice(&grown[..UNSEEN]);
     let end = if after.ended != 0 { after.ended_at } else { now };
     let times = ThreadTimes {
@@ -245,7 +244,7 @@ mod tests {
     use super::*;
 
     /// It lived since 100, left its CPU at `left_at`, and what came before is in `nanoseconds`.
-    fn slot(left_as: ThreadState, left_at: u64, nanoseconds: [u64; 8]) -> ThreadSlot {
+    fn slot(left_as: ThreadState, left_at: u64, nanoseconds: [u64; ThreadState::IN_KERNEL]) -> ThreadSlot {
         ThreadSlot {
             thread: 7,
             state: left_as as u8,
@@ -363,7 +362,7 @@ mod tests {
 
     #[test]
     fn of_many_that_ended_while_nobody_read_the_sum_is_kept() {
-        let ended = |nanoseconds: [u64; 8]| {
+        let ended = |nanoseconds: [u64; ThreadState::IN_KERNEL]| {
             let slot = slot(ThreadState::Cpu, 250, nanoseconds);
             difference(None, &slot, String::new(), 100, 250)
         };

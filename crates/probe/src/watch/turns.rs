@@ -1,8 +1,9 @@
 //! Watching and resting by turns: whose turn it is, and what that means for the weights of what was seen.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
 
-use scaleprof_profile::{RawSample, ThreadState};
+use scaleprof_profile::RawSample;
 
 use super::pace::Pace;
 

@@ -1,5 +1,6 @@
 //! The thread that looks after the BPF programs: empties their rings, keeps to the budget, follows newly loaded libraries.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBufferBuilder};
-use scaleprof_profile::{Ending, RawSample, ThreadState};
+use scaleprof_profile::RawSample;
 
 use super::clock::monotonic_ns;
 use super::code::{CodeMap, ProcessCode};
@@ -446,8 +447,8 @@ impl<'obj> Watcher<'obj> {
                 .set_interval((interval * factor).clamp(least, LONGEST_INTERVAL as f64) as u64);
         }
         // Some of them found their way out by their frame pointers; from code in anonymous memory all do.
-        let guessed = (!self.code.has_own_making()).then_some(Ending::FramePointer);
-        let unmapped = [Some(Ending::NoMapping), guessed].into_iter().flatten();
+        let guessed = (!self.code.has_own_making()).then_some(UnwindStatus::FramePointer);
+        let unmapped = [Some(UnwindStatus::NoMapping), guessed].into_iter().flatten();
         let unmapped: u64 = unmapped.map(|ending| self.programs.ending_count(ending as u32)).sum();
         if unmapped > self.tuned.unmapped {
             let _ = self.refresh_code();

@@ -1,5 +1,6 @@
 //! Watching a real MariaDB without BPF: nearly all stacks must be whole, and every thread in a state that it can be in.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use scaleprof_probe::plain::{PlainOptions, PlainReading, PlainWatch};
-use scaleprof_profile::{Ending, ThreadState};
 
 const SERVER: &str = "/usr/sbin/mariadbd";
 
@@ -131,7 +131,7 @@ fn show(reading: &PlainReading, watch: &PlainWatch) {
     for (name, (count, seconds)) in by_name {
         println!("{name:18} {count:5} {seconds:8.3?}");
     }
-    let mut endings: BTreeMap<Ending, usize> = BTreeMap::new();
+    let mut endings: BTreeMap<UnwindStatus, usize> = BTreeMap::new();
     for sample in &reading.samples {
         *endings.entry(sample.stack.ending).or_default() += 1;
     }
@@ -147,7 +147,7 @@ fn show(reading: &PlainReading, watch: &PlainWatch) {
     for sample in reading
         .samples
         .iter()
-        .filter(|sample| sample.stack.ending != Ending::Complete)
+        .filter(|sample| sample.stack.ending != UnwindStatus::Complete)
         .take(8)
     {
         println!("{:?} {:x?}", sample.stack.ending, sample.stack.user);

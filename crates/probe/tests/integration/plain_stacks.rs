@@ -1,13 +1,14 @@
 //! The unwinder on stacks of which every frame is known: those of this very process.
 #![cfg(target_arch = "x86_64")]
 
+use scaleprof_vocabulary::UnwindStatus;
 use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
 
 use proptest::prelude::*;
 use scaleprof_probe::plain::{StackUnwinder, parse_maps};
-use scaleprof_profile::{Ending, RawStack};
+use scaleprof_profile::RawStack;
 
 fn own_unwinder() -> StackUnwinder {
     StackUnwinder::of_process(std::process::id()).expect("our own maps can be read")
@@ -69,7 +70,7 @@ fn is_in(address: u64, function: Step) -> bool {
 #[test]
 fn callers_come_in_their_order_and_the_thread_start_ends_the_stack() {
     let stack = outer(&mut own_unwinder());
-    assert_eq!(stack.ending, Ending::Complete, "{stack:x?}");
+    assert_eq!(stack.ending, UnwindStatus::Complete, "{stack:x?}");
     assert!(is_in(stack.user[0], inner), "{stack:x?}");
     assert!(is_in(stack.user[1], middle), "{stack:x?}");
     assert!(is_in(stack.user[2], outer), "{stack:x?}");
@@ -88,7 +89,7 @@ fn a_second_walk_gives_the_same_stack() {
 fn the_maps_may_be_read_again_at_any_time() {
     let mut unwinder = own_unwinder();
     unwinder.read_maps_again().expect("readable");
-    assert_eq!(outer(&mut unwinder).ending, Ending::Complete);
+    assert_eq!(outer(&mut unwinder).ending, UnwindStatus::Complete);
     assert!(unwinder.missing().is_empty(), "{:?}", unwinder.missing());
 }
 
@@ -127,7 +128,7 @@ fn a_stack_goes_on_behind_a_signal_where_the_thread_was_interrupted() {
     IN_HANDLER.set(Some((own_unwinder(), RawStack::default())));
     black_box(raises_a_signal as Step)(&mut own_unwinder());
     let (_, stack) = IN_HANDLER.take().expect("put there above");
-    assert_eq!(stack.ending, Ending::Complete, "{stack:x?}");
+    assert_eq!(stack.ending, UnwindStatus::Complete, "{stack:x?}");
     // The handler, then the kernel's return trampoline, then the system call's wrapper that was interrupted.
     let [0, interrupted] = stack.interrupted[..] else {
         panic!("one signal frame: {stack:x?}");
@@ -144,16 +145,22 @@ fn memory_that_cannot_be_read_ends_the_stack_and_harms_no_later_one() {
     let mut unwinder = own_unwinder();
     let whole = outer(&mut unwinder);
     let cut = unwinder.unwind(whole.user[0], 0x1000, 0x1000, &mut |_| None);
-    assert_eq!(cut.ending, Ending::UnreadableMemory);
+    assert_eq!(cut.ending, UnwindStatus::UnreadableMemory);
     assert_eq!(cut.user, whole.user[..1]);
     let again = outer(&mut unwinder);
-    assert_eq!((again.ending, &again.user[..3]), (Ending::Complete, &whole.user[..3]));
+    assert_eq!(
+        (again.ending, &again.user[..3]),
+        (UnwindStatus::Complete, &whole.user[..3])
+    );
 }
 
 #[test]
 fn an_address_of_no_file_ends_the_stack() {
     let stack = own_unwinder().unwind(0x1234, 0x5000, 0x6000, &mut |_| Some(1));
-    assert_eq!((stack.ending, &stack.user[..]), (Ending::NoMapping, &[0x1234][..]));
+    assert_eq!(
+        (stack.ending, &stack.user[..]),
+        (UnwindStatus::NoMapping, &[0x1234][..])
+    );
 }
 
 proptest! {

@@ -1,10 +1,10 @@
 //! Programs that somebody keeps from running: their threads wait for nothing of their own, whatever system call they were in.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
 
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{Watch, WatchOptions};
-use scaleprof_profile::ThreadState;
 
 use crate::own_cgroup::OwnCgroup;
 use crate::watch::program::{Program, can_watch};

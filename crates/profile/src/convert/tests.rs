@@ -1,7 +1,8 @@
 use super::*;
-use crate::{KERNEL, ThreadState, Waker, WakerKind};
+use crate::{KERNEL, Waker};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use scaleprof_vocabulary::{SymbolSource, ThreadState, UnwindStatus, WakerKind};
 
 /// Functions of 0x100 bytes, named by their start; those at 0x700 have another function built in. Knows how often it was
 /// asked.
@@ -21,7 +22,7 @@ impl Namer for Names {
             inlined,
             file: None,
             line: None,
-            symbol_source: "symtab".into(),
+            symbol_source: SymbolSource::Symtab,
         };
         match address >> 8 {
             0 => vec![],
@@ -136,11 +137,11 @@ fn built_in_functions_stand_inside_the_function_that_holds_them() {
 #[test]
 fn an_incomplete_stack_never_merges_with_a_complete_one() {
     let incomplete = RawStack {
-        ending: Ending::NoRule,
+        ending: UnwindStatus::NoRule,
         ..user(&[0x300, 0x210])
     };
     let nothing = RawStack {
-        ending: Ending::NoUserStack,
+        ending: UnwindStatus::NoUserStack,
         ..RawStack::default()
     };
     let samples = [user(&[0x300, 0x210]), incomplete, nothing, RawStack::default()].map(sample);
@@ -210,7 +211,7 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
 fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen() {
     let asleep = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
     let not_taken = RawStack {
-        ending: Ending::NotTaken,
+        ending: UnwindStatus::NotTaken,
         ..RawStack::default()
     };
     let mut running = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
@@ -241,14 +242,14 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
 fn the_waker_is_kept_with_its_stack() {
     let raw = RawSample {
         waker: Some(Waker {
-            kind: WakerKind::SameProcess(9),
+            kind: WakerKind::SameProcess,
             stack: Some(user(&[0x500, 0x110])),
         }),
         ..waiting(0x2_000, user(&[0x300]), None)
     };
     let (profile, _) = converted(&[raw]);
     let wait = profile.samples[0].wait.as_ref().expect("a waker");
-    assert_eq!(wait.waker_kind, Some("same_process"));
+    assert_eq!(wait.waker_kind, Some(WakerKind::SameProcess));
     assert_eq!(path(&profile, wait.waker_stack.unwrap()), "f1 f5");
 }
 
@@ -279,7 +280,11 @@ fn any_like_stack() -> impl Strategy<Value = RawStack> {
         kernel,
         user,
         interrupted,
-        ending: if is_complete { Ending::Complete } else { Ending::NoRule },
+        ending: if is_complete {
+            UnwindStatus::Complete
+        } else {
+            UnwindStatus::NoRule
+        },
     })
 }
 
@@ -289,7 +294,7 @@ fn any_stack() -> impl Strategy<Value = RawStack> {
         kernel,
         user,
         interrupted,
-        ending: Ending::of_number(ending).unwrap(),
+        ending: UnwindStatus::from_number(ending).unwrap(),
     })
 }
 
@@ -312,7 +317,7 @@ proptest! {
         for (raw, sample) in stacks.iter().zip(&profile.samples) {
             let frames = profile.stacks.frames(sample.stack);
             let root = profile.frames.get(frames[0]).unwrap().function.clone().unwrap();
-            let is_complete = raw.ending == Ending::Complete && !(raw.user.is_empty() && raw.kernel.is_empty());
+            let is_complete = raw.ending == UnwindStatus::Complete && !(raw.user.is_empty() && raw.kernel.is_empty());
             prop_assert_eq!(root.starts_with("[incomplete: "), !is_complete);
             prop_assert!(frames.len() >= raw.user.len() + raw.kernel.len());
         }

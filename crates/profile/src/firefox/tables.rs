@@ -2,7 +2,8 @@
 
 use super::category;
 use super::columns::{FrameTable, Functions, NativeSymbols, Resources, Shared, Sources, Stacks};
-use crate::{Frame, FrameId, StackId, ThreadState, Timeline};
+use crate::{Frame, FrameId, StackId, Timeline};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashMap;
 use std::hash::Hash;
 

@@ -5,8 +5,9 @@ use crate::import::{ImportError, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
 use crate::names::OWN_MAKING;
-use crate::{Frame, FrameId, KERNEL, ThreadState};
+use crate::{Frame, FrameId, KERNEL};
 use scaleprof_binary::symbols::readable_name;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashMap;
 
 /// What one count stands for. What counts are is not written in such a file; what this program writes is microseconds.

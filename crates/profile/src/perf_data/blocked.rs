@@ -2,7 +2,8 @@
 //! was in.
 
 use super::resolve::Names;
-use crate::{RawStack, ThreadState};
+use crate::RawStack;
+use scaleprof_vocabulary::ThreadState;
 
 /// Beginnings of functions of the C library in which threads wait, and for what. Underscores in front are left out.
 const WAITS: [(&str, ThreadState); 30] = [

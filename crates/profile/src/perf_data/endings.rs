@@ -1,7 +1,8 @@
 //! How stacks end that the kernel walked by frame pointers: it does not say whether it reached the thread's first function.
 
 use super::resolve::Names;
-use crate::{Ending, RawStack};
+use crate::RawStack;
+use scaleprof_vocabulary::UnwindStatus;
 
 /// Functions in which threads and programs begin.
 const FIRST: [&str; 8] = [
@@ -19,7 +20,10 @@ const FIRST: [&str; 8] = [
 pub(super) fn settle(stacks: &mut [RawStack], names: &Names) {
     for stack in stacks {
         let position = stack.user.len().saturating_sub(1);
-        let unsure = matches!(stack.ending, Ending::NoProgress | Ending::NoRule | Ending::TooDeep);
+        let unsure = matches!(
+            stack.ending,
+            UnwindStatus::NoProgress | UnwindStatus::NoRule | UnwindStatus::TooDeep
+        );
         let lookup = stack
             .user
             .last()
@@ -27,7 +31,7 @@ pub(super) fn settle(stacks: &mut [RawStack], names: &Names) {
             .map(|last| last.saturating_sub(u64::from(position > 0)));
         let frames = lookup.into_iter().flat_map(|lookup| names.of_place(lookup));
         if frames.filter_map(|frame| frame.function.as_deref()).any(is_first) {
-            stack.ending = Ending::Complete;
+            stack.ending = UnwindStatus::Complete;
         }
     }
 }

@@ -3,9 +3,10 @@
 //! Of millions of samples nearly all have a stack that was met before, and finding it is most of the work of a recording with frame pointers.
 //! Stacks stand one behind the other in one piece of memory, so that comparing two of them takes one way to it.
 
-use crate::{Ending, RawStack};
+use crate::RawStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use scaleprof_vocabulary::UnwindStatus;
 use std::hash::BuildHasher as _;
 
 /// A stack, and whether its last address has still to tell how it ends: it is asked once for all equal ones.
@@ -102,9 +103,9 @@ impl StackWords {
     }
 }
 
-fn ending_of(number: u64) -> Ending {
-    let ending = Ending::ALL.get(number as usize);
-    ending.copied().unwrap_or(Ending::Unknown)
+fn ending_of(number: u64) -> UnwindStatus {
+    let ending = UnwindStatus::ALL.get(number as usize);
+    ending.copied().unwrap_or(UnwindStatus::Unknown)
 }
 
 /// Stacks that differ, numbered as they were met.
@@ -179,7 +180,7 @@ mod tests {
 
     fn any_met() -> impl Strategy<Value = Met> {
         let addresses = || vec(0_u64..3, 0..4);
-        let endings = select(Ending::ALL.to_vec());
+        let endings = select(UnwindStatus::ALL.to_vec());
         (addresses(), addresses(), vec(0_u16..3, 0..3), endings, any::<bool>()).prop_map(
             |(kernel, user, interrupted, ending, is_chain)| Met {
                 stack: RawStack {
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_ending_has_its_number() {
-        for ending in Ending::ALL.into_iter().chain([Ending::Unknown]) {
+        for ending in UnwindStatus::ALL.into_iter().chain([UnwindStatus::Unknown]) {
             assert_eq!(ending_of(ending as u64), ending);
         }
     }

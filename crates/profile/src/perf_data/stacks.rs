@@ -13,8 +13,9 @@ use super::record::{Record, kind};
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
-use crate::{Ending, RawStack, in_parallel_from_to};
+use crate::{RawStack, in_parallel_from_to};
 use scaleprof_binary::parallel::cpus;
+use scaleprof_vocabulary::UnwindStatus;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -270,12 +271,12 @@ fn end(met: &mut Met, walker: &mut StackWalker) {
     let Met { stack, is_chain } = met;
     if std::mem::take(is_chain) {
         stack.ending = match stack.user.as_slice() {
-            [] => Ending::NoUserStack,
-            _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
+            [] => UnwindStatus::NoUserStack,
+            _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => UnwindStatus::TooDeep,
             [.., last] => match walker.is_outermost(*last) {
-                Some(true) => Ending::Complete,
-                Some(false) => Ending::NoProgress,
-                None => Ending::NoRule,
+                Some(true) => UnwindStatus::Complete,
+                Some(false) => UnwindStatus::NoProgress,
+                None => UnwindStatus::NoRule,
             },
         };
     }
@@ -295,7 +296,7 @@ fn code(layout: &Layout, files: &Files) -> Vec<MappedCode> {
 
 fn not_taken() -> RawStack {
     RawStack {
-        ending: Ending::NotTaken,
+        ending: UnwindStatus::NotTaken,
         ..RawStack::default()
     }
 }
@@ -463,8 +464,8 @@ fn add_branches(stack: &mut RawStack, sample: &Sampled<'_>) {
     stack.user.extend(calls.filter(|from| *from != 0 && *from >> 63 == 0));
     stack.interrupted = (0..stack.user.len() as u16).collect();
     stack.ending = match sample.branches.len() / 3 >= MOST_BRANCHES {
-        true => Ending::TooDeep,
-        false => Ending::NoProgress,
+        true => UnwindStatus::TooDeep,
+        false => UnwindStatus::NoProgress,
     };
 }
 

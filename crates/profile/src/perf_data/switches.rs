@@ -7,7 +7,7 @@
 
 use super::cursor::Cursor;
 use super::tracepoint_format::{TracepointFormats, number};
-use crate::ThreadState;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::HashMap;
 use std::ops::Range;
 

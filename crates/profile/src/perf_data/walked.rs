@@ -16,9 +16,10 @@ use crate::convert::KeptSample;
 use crate::dictionary::Hashed;
 use crate::import::{CallPaths, RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::names::{OWN_MAKING, kernel_frame};
-use crate::{Converter, Ending, RawStack, ThreadState, beside, in_parallel};
+use crate::{Converter, RawStack, beside, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -321,7 +322,7 @@ impl Walked {
         };
         if way == CallPaths::FramePointers {
             // Where no rule tells whether the last address is a thread's first function, nothing is known.
-            let lost = share(&|stack| stack.ending == Ending::NoProgress);
+            let lost = share(&|stack| stack.ending == UnwindStatus::NoProgress);
             let words = lost.map(|lost| {
                 format!(
                     "{:.0} % of the stacks end before their thread's first function: code without frame pointers hides its callers, or all of them: \
@@ -334,7 +335,7 @@ impl Walked {
         if !matches!(way, CallPaths::CopiedStacks { .. }) {
             return (Some(way), None);
         }
-        let Some(cut) = share(&|stack| stack.ending == Ending::UnreadableMemory) else {
+        let Some(cut) = share(&|stack| stack.ending == UnwindStatus::UnreadableMemory) else {
             return (Some(way), None);
         };
         let more = bytes.saturating_mul(2).min(MOST_BYTES);

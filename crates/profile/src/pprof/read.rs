@@ -8,8 +8,9 @@ use crate::import::{ImportError, ReadOptions, RecordedProgram, RecordedThread, R
 use crate::legible::LONGEST;
 use crate::named_stacks::{MOST_NAMED_FRAMES, NamedSample, NamedStacks};
 use crate::protobuf::{Fields, Malformed, Value};
-use crate::{FrameId, StackId, ThreadState};
+use crate::{FrameId, StackId};
 use code::Code;
+use scaleprof_vocabulary::ThreadState;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use value_type::{ValueType, chosen};
@@ -294,7 +295,7 @@ impl Reader<'_, '_> {
         let [key, text, number] = numbers_of(label, [1, 2, 3])?;
         let text = || self.tables.text(text);
         match &*self.tables.text(key)? {
-            "state" => labels.state = ThreadState::of_name(&text()?),
+            "state" => labels.state = ThreadState::parse(&text()?).ok(),
             "lock" => labels.lock = Some(text()?.into_owned()).filter(|name| !name.is_empty()),
             "thread" | "thread_name" => labels.thread = Some(text()?.into_owned()).filter(|name| !name.is_empty()),
             "thread_id" | "tid" => {

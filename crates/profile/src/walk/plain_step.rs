@@ -4,10 +4,10 @@
 //! others since (it keeps 509), so what it would do there is kept here, for all places that were met. Tests hold it against framehop.
 
 use gimli::{CfaRule, RegisterRule, X86_64};
+use scaleprof_vocabulary::UnwindStatus;
 
 use super::Registers;
 use super::unwind_rules::Row;
-use crate::Ending;
 
 /// Where the caller's registers are; the return address lies below where its stack ends, in eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,30 +54,33 @@ impl PlainStep {
         registers: &Registers,
         is_interrupted: bool,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<Registers, Ending> {
+    ) -> Result<Registers, UnwindStatus> {
         let Registers { sp, fp, .. } = *registers;
         let (end, fp) = match self {
-            PlainStep::Above(above) => (sp.checked_add(u64::from(above)).ok_or(Ending::NoProgress)?, fp),
+            PlainStep::Above(above) => (sp.checked_add(u64::from(above)).ok_or(UnwindStatus::NoProgress)?, fp),
             PlainStep::AboveWithFramePointer(above, at) => {
-                let end = sp.checked_add(u64::from(above)).ok_or(Ending::NoProgress)?;
-                let at = sp.checked_add_signed(i64::from(at)).ok_or(Ending::NoProgress)?;
+                let end = sp.checked_add(u64::from(above)).ok_or(UnwindStatus::NoProgress)?;
+                let at = sp.checked_add_signed(i64::from(at)).ok_or(UnwindStatus::NoProgress)?;
                 match read(at) {
                     Some(fp) => (end, fp),
                     // It was popped already: compilers do not always say so, and what is below the stack is not kept.
                     None if is_interrupted && at < sp => (end, fp),
-                    None => return Err(Ending::UnreadableMemory),
+                    None => return Err(UnwindStatus::UnreadableMemory),
                 }
             }
-            PlainStep::ByFramePointer if fp == 0 => return Err(Ending::NoMapping),
+            PlainStep::ByFramePointer if fp == 0 => return Err(UnwindStatus::NoMapping),
             PlainStep::ByFramePointer => {
-                let end = fp.checked_add(16).filter(|end| *end > sp).ok_or(Ending::NoProgress)?;
-                (end, read(fp).ok_or(Ending::UnreadableMemory)?)
+                let end = fp
+                    .checked_add(16)
+                    .filter(|end| *end > sp)
+                    .ok_or(UnwindStatus::NoProgress)?;
+                (end, read(fp).ok_or(UnwindStatus::UnreadableMemory)?)
             }
         };
-        let pc = read(end.wrapping_sub(8)).ok_or(Ending::UnreadableMemory)?;
+        let pc = read(end.wrapping_sub(8)).ok_or(UnwindStatus::UnreadableMemory)?;
         match pc {
-            0 => Err(Ending::NoMapping),
-            pc if end == sp && pc == registers.pc => Err(Ending::NoProgress),
+            0 => Err(UnwindStatus::NoMapping),
+            pc if end == sp && pc == registers.pc => Err(UnwindStatus::NoProgress),
             pc => Ok(Registers { pc, sp: end, fp, lr: 0 }),
         }
     }

@@ -2,11 +2,11 @@
 
 use super::Registers;
 use super::unwind_rules::SectionBytes;
-use crate::Ending;
 use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{Error, FrameAddress, Module, Unwinder as _};
 use gimli::Register;
+use scaleprof_vocabulary::UnwindStatus;
 
 /// A processor whose stacks can be walked, on any machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ impl Steps {
         frame: FrameAddress,
         registers: &mut Registers,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), UnwindStatus> {
         let mut read = |address| read(address).ok_or(());
         let (found, caller) = match self {
             Steps::X86_64(unwinder, cache) => {
@@ -117,9 +117,9 @@ impl Steps {
                 Ok(())
             }
             // A return address of zero, where the rules marked no end.
-            Ok(None) | Err(Error::ReturnAddressIsNull) => Err(Ending::NoMapping),
-            Err(Error::CouldNotReadStack(_)) => Err(Ending::UnreadableMemory),
-            Err(_) => Err(Ending::NoProgress),
+            Ok(None) | Err(Error::ReturnAddressIsNull) => Err(UnwindStatus::NoMapping),
+            Err(Error::CouldNotReadStack(_)) => Err(UnwindStatus::UnreadableMemory),
+            Err(_) => Err(UnwindStatus::NoProgress),
         }
     }
 }

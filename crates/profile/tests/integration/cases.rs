@@ -1,7 +1,7 @@
 //! Files of other people's kind that went wrong once (`tests/cases`), with the right value of each.
 
-use scaleprof_profile::ThreadState;
 use scaleprof_profile::import::{ReadOptions, Recording, read_recordings};
+use scaleprof_vocabulary::ThreadState;
 use std::path::PathBuf;
 
 fn bytes(name: &str) -> Vec<u8> {

@@ -3,7 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scaleprof_profile::import::{ReadOptions, read_recordings, recordings_in};
-use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, KERNEL, Role, ThreadState, Unit, folded, pprof};
+use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, KERNEL, Unit, folded, pprof};
+use scaleprof_vocabulary::{Role, ThreadState};
 use std::io::{Read as _, Write as _};
 
 /// `FUZZ_CASES` of them: a few in every run of the tests, millions by hand.

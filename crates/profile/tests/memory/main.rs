@@ -7,6 +7,7 @@ mod broken;
 #[allow(dead_code)]
 #[path = "../integration/recordings/recorded.rs"]
 mod recorded;
+use scaleprof_vocabulary::{Role, ThreadState};
 use testing::counted_memory::{Counting, most_taken_by};
 use testing::perf_recording;
 
@@ -14,7 +15,7 @@ use broken::{RECORDINGS, cases, changed, changes, recordings};
 use perf_recording::{Event, Written, chain, field};
 use proptest::test_runner::{Config, TestRunner};
 use scaleprof_profile::import::{ReadOptions, read_recording};
-use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, Role, ThreadState, pprof};
+use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, pprof};
 use std::sync::{Mutex, PoisonError};
 
 #[global_allocator]

@@ -5,6 +5,7 @@ use super::words::block;
 use crate::figures::{number, percent};
 use crate::grid::grid;
 use scaleprof_bundle::{RungSummary, Summary};
+use scaleprof_vocabulary::ThreadState;
 
 const UNKNOWN: &str = "\u{2013}";
 
@@ -81,26 +82,19 @@ pub(super) fn states(summary: &Summary) -> Option<Section> {
         .iter()
         .filter_map(|rung| Some((rung.connections, rung.ledger.as_ref()?)))
         .collect();
-    let shown: Vec<usize> = (0..8)
-        .filter(|place| {
-            ledgers.iter().any(|(_, ledger)| {
-                ledger.seconds_per_txn.named()[*place]
-                    .1
-                    .is_some_and(|seconds| seconds > 0.0)
-            })
-        })
-        .collect();
-    let names = scaleprof_bundle::StateSeconds::default().named().map(|(name, _)| name);
+    let is_used = |state: &ThreadState| {
+        let mut ledgers = ledgers.iter();
+        ledgers.any(|(_, ledger)| ledger.seconds_per_txn[*state] > Some(0.0))
+    };
+    let shown: Vec<ThreadState> = ThreadState::ALL.into_iter().filter(is_used).collect();
     let heading = ["connections", "N/X"]
         .into_iter()
-        .chain(shown.iter().map(|place| names[*place]))
+        .chain(shown.iter().map(|state| state.name()))
         .chain(["residual"]);
     let mut rows: Vec<Vec<String>> = vec![heading.map(str::to_owned).collect()];
     let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
     rows.extend(ledgers.iter().map(|(connections, ledger)| {
-        let states = shown
-            .iter()
-            .map(|place| micros(ledger.seconds_per_txn.named()[*place].1));
+        let states = shown.iter().map(|state| micros(ledger.seconds_per_txn[*state]));
         [connections.to_string(), micros(ledger.connections_over_throughput)]
             .into_iter()
             .chain(states)

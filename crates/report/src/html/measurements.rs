@@ -1,6 +1,7 @@
 //! The measurements of a run with their seconds in columns.
 
 use scaleprof_bundle::{Bundle, CounterRow, MeasurementRow, SecondRow, Summary};
+use scaleprof_vocabulary::MeasurementOutcome;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +18,7 @@ pub(super) struct Measurement<'a> {
     repeat: i32,
     offered_rate: Option<f64>,
     connect_seconds: f64,
-    outcome: &'a str,
+    outcome: MeasurementOutcome,
     client_lag_p99_us: Option<f64>,
     client_threads: i32,
     client_resident_bytes: Option<i64>,
@@ -72,7 +73,7 @@ pub(super) fn measurements<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Me
                 repeat: rung.repeat,
                 offered_rate: rung.offered_rate,
                 connect_seconds: round(rung.connect_seconds),
-                outcome: &rung.outcome,
+                outcome: rung.outcome,
                 client_lag_p99_us: rung.client_lag_p99_us.map(round),
                 client_threads: rung.client_threads,
                 client_resident_bytes: rung.client_resident_bytes,
@@ -96,7 +97,7 @@ fn warmups(rungs: &[MeasurementRow], summary: &Summary) -> HashMap<i32, u32> {
             .collect();
         measurements.sort_by_key(|row| row.measurement);
         if measurements.len() != rung.warmup_seconds.len() {
-            measurements.retain(|row| row.outcome == "complete");
+            measurements.retain(|row| row.outcome == MeasurementOutcome::Complete);
         }
         if measurements.len() == rung.warmup_seconds.len() {
             found.extend(

@@ -19,7 +19,7 @@ pub(super) struct Page<'a> {
     omitted_counters: Vec<&'a str>,
     errors: Vec<Errors<'a>>,
     settings: Vec<(&'a str, &'a str)>,
-    statements: Vec<Statement<'a>>,
+    statements: Vec<Statement>,
     /// Who waits for whom; none where no thread was seen to wait for a lock.
     waits: Option<Waits>,
     /// How much was seen of what the threads did.

@@ -17,8 +17,9 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use scaleprof_analysis::Per;
-use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Measurement, Rung, STATES, Side};
+use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Measurement, Rung, Side};
 use scaleprof_analysis::student::t_quantile_975;
+use scaleprof_vocabulary::ThreadState;
 use serde::Serialize;
 use std::io::{self, Write};
 use thinned::{KeptMeasurement, KeptRung, Thinned, thinned};
@@ -35,7 +36,7 @@ struct Header<'a> {
     t_quantiles: Vec<f64>,
     /// Length of a cell, microseconds.
     cell_us: i64,
-    states: [&'static str; 8],
+    states: [&'static str; ThreadState::ALL.len()],
     functions: &'a [String],
     rungs: Vec<HeaderRung>,
     columns: Vec<HeaderColumn>,
@@ -70,9 +71,9 @@ struct HeaderMeasurement {
     repeat: i32,
     seconds: u32,
     /// Samples of each state that are kept; they stand in this order.
-    samples: [usize; 8],
+    samples: [usize; ThreadState::ALL.len()],
     /// Samples of each state that were taken.
-    all: [usize; 8],
+    all: [usize; ThreadState::ALL.len()],
 }
 
 #[derive(Serialize)]
@@ -124,7 +125,7 @@ fn pack(flame: &Flame) -> io::Result<String> {
         },
         t_quantiles: t_quantiles(),
         cell_us: CELL_MICROSECONDS,
-        states: STATES,
+        states: ThreadState::ALL.map(ThreadState::name),
         functions: &flame.functions,
         rungs: flame.rungs.iter().zip(&kept).map(header_of_rung).collect(),
         columns: columns
@@ -152,7 +153,7 @@ fn pack(flame: &Flame) -> io::Result<String> {
 fn columns(flame: &Flame, kept: &[KeptRung<'_>]) -> [Column; 12] {
     let samples = || {
         let measurements = kept.iter().flat_map(|rung| &rung.measurements);
-        measurements.flat_map(|measurement| measurement.samples.iter().flat_map(|some| some.kept()))
+        measurements.flat_map(|measurement| measurement.samples.iter().flat_map(|(_, some)| some.kept()))
     };
     let thinned = || kept.iter().flat_map(|rung| &rung.thinned);
     let sums = || thinned().flat_map(|state| &state.sums);
@@ -161,14 +162,14 @@ fn columns(flame: &Flame, kept: &[KeptRung<'_>]) -> [Column; 12] {
     let states_of_measurements = kept
         .iter()
         .flat_map(|rung| &rung.measurements)
-        .flat_map(|measurement| &measurement.samples);
+        .flat_map(|measurement| measurement.samples.iter());
     [
         Column::of("depth", flame.nodes.iter().map(|node| node.depth).collect()),
         Column::of("function", flame.nodes.iter().map(|node| node.function).collect()),
         Column::of(
             "node",
             states_of_measurements
-                .flat_map(|some| steps(some.kept().iter().map(|sample| sample.node)))
+                .flat_map(|(_, some)| steps(some.kept().iter().map(|sample| sample.node)))
                 .collect(),
         ),
         Column::of("cell", samples().map(|sample| sample.cell).collect()),
@@ -221,7 +222,7 @@ fn t_quantiles() -> Vec<f64> {
 
 fn header_of_rung((rung, kept): (&Rung, &KeptRung<'_>)) -> HeaderRung {
     let thinned = |state: &Thinned| HeaderThinned {
-        state: state.state,
+        state: state.state as usize,
         sums: state.sums.len(),
         seconds: state.seconds.len(),
     };
@@ -248,8 +249,8 @@ fn header_of_measurement((measurement, kept): (&Measurement, &KeptMeasurement<'_
         measurement: measurement.measurement,
         repeat: measurement.repeat,
         seconds: measurement.seconds,
-        samples: std::array::from_fn(|state| kept.samples[state].kept().len()),
-        all: kept.all,
+        samples: ThreadState::ALL.map(|state| kept.samples[state].kept().len()),
+        all: ThreadState::ALL.map(|state| kept.all[state]),
     }
 }
 
@@ -259,7 +260,7 @@ mod tests {
     use scaleprof_analysis::flame::{Node, Sample};
     use std::io::Read;
 
-    fn sample(state: usize, node: u32, cell: u32) -> Sample {
+    fn sample(state: ThreadState, node: u32, cell: u32) -> Sample {
         Sample {
             state,
             node,
@@ -284,8 +285,15 @@ mod tests {
                 connections: Some(4),
                 counted: Vec::new(),
                 measurements: vec![
-                    measurement(0, vec![sample(0, 3, 299), sample(0, 69_999, 0), sample(3, 2, 7)]),
-                    measurement(1, vec![sample(3, 1, 70_000)]),
+                    measurement(
+                        0,
+                        vec![
+                            sample(ThreadState::Cpu, 3, 299),
+                            sample(ThreadState::Cpu, 69_999, 0),
+                            sample(ThreadState::Lock, 2, 7),
+                        ],
+                    ),
+                    measurement(1, vec![sample(ThreadState::Lock, 1, 70_000)]),
                 ],
             }],
         }

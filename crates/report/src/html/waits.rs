@@ -4,6 +4,7 @@ use scaleprof_analysis::wait_graph::{
     Holder, HolderSource, Known, LeftOut, LockName, Place, WaitGraph, WaitedLock, Waiters, WaitsFor, Waker, wait_graphs,
 };
 use scaleprof_bundle::{Bundle, Estimate};
+use scaleprof_vocabulary::{ThreadState, WakerKind};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -73,7 +74,7 @@ struct Waiter {
 #[derive(Serialize)]
 struct Held {
     place: Option<Where>,
-    state: Option<String>,
+    state: Option<ThreadState>,
     threads: f64,
     samples: u64,
     waits_for: Vec<Link>,
@@ -90,7 +91,7 @@ struct Link {
 
 #[derive(Serialize)]
 struct Woken {
-    kind: String,
+    kind: WakerKind,
     place: Option<Where>,
     threads: f64,
     samples: u64,

@@ -8,6 +8,7 @@ use crate::grid::grid;
 use scaleprof_analysis::Per;
 use scaleprof_analysis::comparison::{Comparison, Course, FALSE_ALARMS, Pair, PathChange, RungChange};
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ThreadState;
 
 /// Functions that are shown of a call path.
 const MOST_FUNCTIONS: usize = 5;
@@ -210,10 +211,10 @@ fn rungs(rungs: &[RungChange]) -> String {
 }
 
 fn states(per: Per, rungs: &[RungChange]) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<ThreadState> = Vec::new();
     for state in rungs.iter().flat_map(|rung| &rung.states) {
-        if !names.contains(&state.state.as_str()) {
-            names.push(&state.state);
+        if !names.contains(&state.state) {
+            names.push(state.state);
         }
     }
     if names.is_empty() {
@@ -223,12 +224,12 @@ fn states(per: Per, rungs: &[RungChange]) -> Option<String> {
     let mut rows = vec![
         [places(per)]
             .into_iter()
-            .chain(names.iter().copied())
+            .chain(names.iter().map(|state| state.name()))
             .map(str::to_owned)
             .collect::<Vec<_>>(),
     ];
     rows.extend(rungs.iter().map(|rung| {
-        let cell = |name: &&str| {
+        let cell = |name: &ThreadState| {
             let state = rung.states.iter().find(|state| state.state == *name);
             let Some(Pair { a, b }) = state.map(|state| state.seconds_per_txn) else {
                 return UNKNOWN.to_owned();
@@ -382,8 +383,13 @@ fn one_path(path: &PathChange, comparison: &Comparison, busy: bool, wrap_at: usi
         in_words(comparison.per, path.course)
     );
     let mut out = format!("  {}\n", wrap(&first, wrap_at.saturating_sub(2), "    "));
-    let functions = innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ");
-    let second = format!("{} in {functions}", path.state);
+    let functions = innermost_in_state(
+        path.state.waits_in().unwrap_or(ThreadState::Cpu),
+        &path.path,
+        MOST_FUNCTIONS,
+    )
+    .join(" < ");
+    let second = format!("{} in {functions}", path.state.name());
     out.push_str(&format!("    {}\n", wrap(&second, wrap_at.saturating_sub(4), "      ")));
     let mut third = format!(
         "{} \u{b5}s in A, {} \u{b5}s in B",

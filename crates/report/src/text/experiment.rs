@@ -398,7 +398,7 @@ fn watched_runs(watched: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             if let (Some((a, b)), true) = (state.seconds_per_txn.a.zip(state.seconds_per_txn.b), surely) {
                 rows.push(vec![
                     rung.connections.to_string(),
-                    state.state.clone(),
+                    state.state.name().to_owned(),
                     number(a * 1e6),
                     number(b * 1e6),
                     number((b - a) * 1e6),
@@ -430,7 +430,7 @@ fn watched_runs(watched: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             "  {} \u{b5}s/tx at {} connections, {}: {shown}",
             number(path.change.value * 1e6),
             path.connections,
-            path.state
+            path.state.name()
         );
         out.push_str(&wrap(&words, wrap_at, "    "));
         out.push('\n');

@@ -1,8 +1,10 @@
 //! Call paths in few words.
 
+use scaleprof_vocabulary::ThreadState;
+
 /// Several in few words each, in their order: those that would read alike, such as waits in the same plumbing of the server, go on to the
 /// first function in which they differ.
-pub(super) fn apart<'a>(paths: impl Iterator<Item = (&'a str, &'a [String])>, most: usize) -> Vec<String> {
+pub(super) fn apart<'a>(paths: impl Iterator<Item = (ThreadState, &'a [String])>, most: usize) -> Vec<String> {
     let all: Vec<Vec<String>> = paths
         .map(|(state, path)| innermost_in_state(state, path, usize::MAX))
         .collect();
@@ -25,10 +27,10 @@ pub(super) fn apart<'a>(paths: impl Iterator<Item = (&'a str, &'a [String])>, mo
 }
 
 /// The `most` innermost functions that say something of a path in that state, outermost first: innermost first.
-pub(super) fn innermost_in_state(state: &str, path: &[String], most: usize) -> Vec<String> {
-    match state {
-        "cpu" | "spin" => shortened(path.iter().rev().take(most)),
-        _ => innermost_waiting(path, most),
+pub(super) fn innermost_in_state(state: ThreadState, path: &[String], most: usize) -> Vec<String> {
+    match state.is_on_cpu() {
+        true => shortened(path.iter().rev().take(most)),
+        false => innermost_waiting(path, most),
     }
 }
 
@@ -115,7 +117,7 @@ mod tests {
         }
     }
 
-    fn innermost(state: &str, functions: &[&str], most: usize) -> Vec<String> {
+    fn innermost(state: ThreadState, functions: &[&str], most: usize) -> Vec<String> {
         let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
         innermost_in_state(state, &functions, most)
     }
@@ -129,7 +131,7 @@ mod tests {
             path(&["row", "latch", "sync_wait", "os_wait"]),
             path(&["work"]),
         ];
-        let told = apart(paths.iter().map(|path| ("lock", path.as_slice())), 2);
+        let told = apart(paths.iter().map(|path| (ThreadState::Lock, path.as_slice())), 2);
         assert_eq!(
             told,
             [
@@ -152,19 +154,25 @@ mod tests {
             "do_futex [k]",
             "schedule [k]",
         ];
-        assert_eq!(innermost("lock", &functions, 2), ["lock", "work"]);
-        assert_eq!(innermost("cpu", &functions, 2), ["schedule [k]", "do_futex [k]"]);
+        assert_eq!(innermost(ThreadState::Lock, &functions, 2), ["lock", "work"]);
+        assert_eq!(
+            innermost(ThreadState::Cpu, &functions, 2),
+            ["schedule [k]", "do_futex [k]"]
+        );
         let glibc_2_41 = ["main", "log_flush", "fdatasync"];
         let unnamed = ["libc.so.6!fun_8f3c0", "libc.so.6!fun_8f340", "libc.so.6!fun_9a700"];
         let named = ["__syscall_cancel", "__internal_syscall_cancel", "__syscall_cancel_arch"];
         for within in [unnamed, named] {
             let path = [glibc_2_41, within].concat();
-            assert_eq!(innermost("io", &path, 2), ["fdatasync", "log_flush"]);
+            assert_eq!(innermost(ThreadState::Io, &path, 2), ["fdatasync", "log_flush"]);
         }
-        assert_eq!(innermost("other", &["a [k]", "b [k]"], 4), ["b [k]", "a [k]"]);
+        assert_eq!(
+            innermost(ThreadState::Other, &["a [k]", "b [k]"], 4),
+            ["b [k]", "a [k]"]
+        );
         let ends_there = ["[incomplete: no_progress]", "__lll_lock_wait"];
         assert_eq!(
-            innermost("lock", &ends_there, 4),
+            innermost(ThreadState::Lock, &ends_there, 4),
             ["__lll_lock_wait", "[incomplete: no_progress]"]
         );
     }

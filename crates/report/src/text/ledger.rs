@@ -9,6 +9,7 @@ use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::wait_graph::{held_behind_condition, in_one_word};
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
+use scaleprof_vocabulary::ThreadState;
 
 /// Call paths that are shown of the last rung.
 const MOST_PATHS: usize = 5;
@@ -124,20 +125,24 @@ fn columns(summary: &Summary) -> Vec<Column> {
         found.push(column("at work", Some(7), at_work));
     }
     let states = [
-        ("cpu", 9),
-        ("spin", 6),
-        ("runq", 7),
-        ("lock", 8),
-        ("io", 5),
-        ("net", 3),
-        ("sleep", 1),
-        ("other", 2),
+        (ThreadState::Cpu, 9),
+        (ThreadState::Spin, 6),
+        (ThreadState::RunQueue, 7),
+        (ThreadState::Lock, 8),
+        (ThreadState::Io, 5),
+        (ThreadState::Net, 3),
+        (ThreadState::Sleep, 1),
+        (ThreadState::Other, 2),
     ];
-    for (place, (state, worth)) in states.into_iter().enumerate() {
-        let seconds = |rung: &RungSummary| rung.ledger.as_ref()?.seconds_per_txn.named()[place].1;
+    for (state, worth) in states {
+        let seconds = |rung: &RungSummary| rung.ledger.as_ref()?.seconds_per_txn[state];
         // A state that no thread was ever in only takes room.
         if summary.rungs.iter().filter_map(seconds).any(|seconds| seconds > 0.0) {
-            found.push(column(state, Some(worth), cells(&|rung| seconds(rung).map(micros))));
+            found.push(column(
+                state.name(),
+                Some(worth),
+                cells(&|rung| seconds(rung).map(micros)),
+            ));
         }
     }
     found.push(column(
@@ -199,8 +204,8 @@ fn is_busy(summary: &Summary, connections: u32) -> bool {
 /// The heaviest call paths of a rung. Waiting for the client is no work of the server's and is left out; waiting for a CPU stands
 /// behind all else while every CPU is busy, since it is no cause then.
 fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: usize) -> Option<String> {
-    let is_apart = |path: &&CallPath| cpus_busy && path.state == "runq";
-    let of_server = || rung.paths.iter().filter(|path| path.state != "net");
+    let is_apart = |path: &&CallPath| cpus_busy && path.state == ThreadState::RunQueue;
+    let of_server = || rung.paths.iter().filter(|path| path.state != ThreadState::Net);
     let shown: Vec<&CallPath> = of_server().filter(|path| !is_apart(path)).take(MOST_PATHS).collect();
     let waiting: f64 = of_server()
         .filter(is_apart)
@@ -222,13 +227,13 @@ fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: 
             [
                 number(time.value * 1e6),
                 half.map_or_else(String::new, |half| format!("\u{b1}{}", number(half))),
-                path.state.clone(),
+                path.state.name().to_owned(),
             ]
         })
         .collect();
     let widest = |column: usize| figures.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let [value, half, state] = [widest(0), widest(1), widest(2)];
-    let named = apart(shown.iter().map(|path| (path.state.as_str(), path.path.as_slice())), 4);
+    let named = apart(shown.iter().map(|path| (path.state, path.path.as_slice())), 4);
     for (row, path) in figures.iter().zip(&named) {
         let mut line = format!("{:>value$}  {:>half$}  {:<state$}  ", row[0], row[1], row[2]);
         line.push_str(path);

@@ -5,6 +5,7 @@ use super::layout::{Ink, wrap};
 use crate::figures::percent;
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_bundle::{Estimate, RungSummary, ScalingProfile};
+use scaleprof_vocabulary::ThreadState;
 use std::fmt::Write as _;
 
 /// The innermost functions that are shown of a path.
@@ -17,16 +18,16 @@ const CELL: usize = 9;
 
 /// The table and the lists; none where nothing was lost.
 pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink, wrap_at: usize) -> Option<String> {
-    let mut columns: Vec<&String> = profile.rungs.last()?.lost_threads.keys().collect();
+    let mut columns: Vec<ThreadState> = profile.rungs.last()?.lost_threads.keys().copied().collect();
     // Waiting for a CPU is no cause while all are busy: it stands behind the causes.
-    columns.sort_by_key(|state| *state == "runq");
-    let matters = |state: &&&String| {
+    columns.sort_by_key(|state| *state == ThreadState::RunQueue);
+    let matters = |state: &ThreadState| {
         profile.rungs.iter().any(|rung| {
-            let lost = rung.lost_threads.get(**state).map_or(0.0, |lost| lost.value);
+            let lost = rung.lost_threads.get(state).map_or(0.0, |lost| lost.value);
             lost.abs() > LEAST_SHARE * f64::from(rung.connections)
         })
     };
-    let columns: Vec<&String> = columns.iter().filter(matters).copied().collect();
+    columns.retain(matters);
     if columns.is_empty() {
         return None;
     }
@@ -38,14 +39,14 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
     out.push('\n');
     let mut heading = format!("{:>11}{:>11}", "connections", "effective");
     for state in &columns {
-        let _ = write!(heading, "{state:>CELL$}");
+        let _ = write!(heading, "{:>CELL$}", state.name());
     }
     out.push_str(&ink.dim(&heading));
     out.push('\n');
     for rung in &profile.rungs {
         let _ = write!(out, "{:>11}{:>11}", rung.connections, threads(rung.effective_threads));
         for state in &columns {
-            let lost = rung.lost_threads.get(*state);
+            let lost = rung.lost_threads.get(state);
             let _ = write!(
                 out,
                 "{:>CELL$}",
@@ -66,14 +67,17 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
         let line = format!(
             "{} of {most} threads ({}{shape}) in {}",
             interval(lost),
-            path.state,
-            innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ")
+            path.state.name(),
+            innermost_in_state(path.state, &path.path, MOST_FUNCTIONS).join(" < ")
         );
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
     }
     if last.cpus_busy {
         let summary = rungs.iter().find(|rung| rung.connections == most);
-        let waiting = last.lost_threads.get("runq").filter(|lost| lost.value > 0.0);
+        let waiting = last
+            .lost_threads
+            .get(&ThreadState::RunQueue)
+            .filter(|lost| lost.value > 0.0);
         let line = format!(
             "{}{}",
             waiting.map_or(String::new(), |lost| format!(
@@ -89,7 +93,7 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
             "{:.2} threads at a time are in {} at {most} connections, as with fewer: if only one can be, throughput cannot pass {}/s \
              with what that takes of a transaction",
             path.active_threads.last().copied().unwrap_or(1.0),
-            innermost_in_state("cpu", &path.path, MOST_FUNCTIONS).join(" < "),
+            innermost_in_state(ThreadState::Cpu, &path.path, MOST_FUNCTIONS).join(" < "),
             grouped(path.cap)
         );
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));

@@ -8,7 +8,8 @@ use crate::figures::{number, percent, whole};
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::wait_graph::held_behind_condition;
-use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
+use scaleprof_bundle::{Summary, WatchSummary, WatchedLock, WatchedPath};
+use scaleprof_vocabulary::{PerState, ThreadState};
 
 /// Call paths that are shown of each state, locks, and lines of background threads.
 const MOST_PATHS: usize = 3;
@@ -91,20 +92,14 @@ struct Line {
 }
 
 fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
-    let all: Vec<&StateSeconds> = [&watch.connections.seconds_per_second, &watch.others.seconds_per_second]
-        .into_iter()
-        .collect();
+    let all = [&watch.connections.seconds_per_second, &watch.others.seconds_per_second];
     // A state in which nobody ever was only takes room.
-    let shown: Vec<usize> = (0..8)
-        .filter(|place| {
-            all.iter()
-                .any(|states| states.named()[*place].1.is_some_and(|seconds| seconds > 0.0))
-        })
-        .collect();
+    let is_used = |state: &ThreadState| all.iter().any(|states| states[*state] > Some(0.0));
+    let shown: Vec<ThreadState> = ThreadState::ALL.into_iter().filter(is_used).collect();
     let known = |figure: Option<f64>| figure.map_or_else(|| UNKNOWN.to_owned(), number);
-    let cells = |name: String, threads: Option<u32>, states: &StateSeconds, against: [String; 3]| {
+    let cells = |name: String, threads: Option<u32>, states: &PerState<Option<f64>>, against: [String; 3]| {
         let threads = threads.map_or_else(|| UNKNOWN.to_owned(), |threads| threads.to_string());
-        let figures = shown.iter().map(|place| known(states.named()[*place].1));
+        let figures = shown.iter().map(|state| known(states[*state]));
         [name, threads].into_iter().chain(figures).chain(against).collect()
     };
     let against = |of: &scaleprof_bundle::WatchedThreads| {
@@ -118,7 +113,7 @@ fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
     let nothing = || [String::new(), String::new(), String::new()];
     let heading: Vec<String> = ["", "threads"]
         .into_iter()
-        .chain(shown.iter().map(|place| StateSeconds::default().named()[*place].0))
+        .chain(shown.iter().map(|state| state.name()))
         .chain(["sum", "alive", "off by"])
         .map(str::to_owned)
         .collect();
@@ -220,14 +215,14 @@ fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String 
     let heading = "Heaviest call paths of the connections\u{2019} threads by state, thread-seconds per second, innermost \
                    function first:";
     let mut out = format!("\n{}\n", wrap(heading, wrap_at, "  "));
-    let mut shown: Vec<(&str, usize)> = Vec::new();
+    let mut shown: Vec<(ThreadState, usize)> = Vec::new();
     for path in paths {
         match shown.iter_mut().find(|(state, _)| *state == path.state) {
             Some((_, count)) => *count += 1,
-            None => shown.push((&path.state, 1)),
+            None => shown.push((path.state, 1)),
         }
         // Waiting for the client is no work of the server's: one path says it.
-        let most = if path.state == "net" { 1 } else { MOST_PATHS };
+        let most = if path.state == ThreadState::Net { 1 } else { MOST_PATHS };
         if shown.last().is_some_and(|(_, count)| *count > most) {
             continue;
         }
@@ -235,8 +230,12 @@ fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String 
         let half = time
             .high
             .map_or_else(String::new, |high| format!("\u{b1}{}", number(high - time.value)));
-        let functions = innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ");
-        let line = format!("  {:<5}  {:>8}  {half:>8}  {functions}", path.state, number(time.value));
+        let functions = innermost_in_state(path.state, &path.path, MOST_FUNCTIONS).join(" < ");
+        let line = format!(
+            "  {:<5}  {:>8}  {half:>8}  {functions}",
+            path.state.name(),
+            number(time.value)
+        );
         out.push_str(&cut(&line, width));
         out.push('\n');
     }

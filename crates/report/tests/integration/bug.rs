@@ -1,8 +1,8 @@
 //! The bug report as it is pasted into a tracker.
 
-#[allow(dead_code, missing_docs)]
 use crate::fixture;
-
+use scaleprof_vocabulary::ThreadState;
+#[allow(dead_code, missing_docs)]
 use testing::planted;
 
 use fixture::{Shape, make};
@@ -86,8 +86,10 @@ fn hot_functions_and_findings_of_a_run_that_was_analysed() {
     let rungs: Vec<planted::Rung<'_>> = [(16, 5.0), (256, 60.0)]
         .into_iter()
         .map(|(connections, spinning)| {
-            let usual = work.iter().map(|(path, micros)| ("cpu", path.as_slice(), *micros));
-            let costs = usual.chain([("spin", &waiting[..], spinning)]).collect();
+            let usual = work
+                .iter()
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros));
+            let costs = usual.chain([(ThreadState::Spin, &waiting[..], spinning)]).collect();
             (connections, 1.96e6 / (100.0 + spinning), costs)
         })
         .collect();

@@ -1,5 +1,6 @@
 //! What changed between two runs, as it is printed.
 
+use scaleprof_vocabulary::ThreadState;
 use testing::planted;
 
 use planted::{Cost, Rung, USUAL, run, work};
@@ -16,8 +17,10 @@ fn made(latch_micros: f64, repeats: i32, seed: u64) -> Bundle {
         .into_iter()
         .map(|(connections, latch_micros)| {
             let usual = work.iter().filter(|(path, _)| *path != latch);
-            let mut costs: Vec<Cost<'_>> = usual.map(|(path, micros)| ("cpu", path.as_slice(), *micros)).collect();
-            costs.push(("spin", &latch, latch_micros));
+            let mut costs: Vec<Cost<'_>> = usual
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
+                .collect();
+            costs.push((ThreadState::Spin, &latch, latch_micros));
             let all: f64 = costs.iter().map(|(_, _, micros)| micros).sum();
             (connections, 1.96e6 / all, costs)
         })

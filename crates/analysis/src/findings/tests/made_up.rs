@@ -8,7 +8,8 @@ use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, lock_summaries};
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, Samples, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, Samples, StackRow, UtcMicros};
+use scaleprof_vocabulary::{PerState, Role, SymbolSource, ThreadState, UnwindStatus};
 
 /// Seconds of one made-up rung.
 pub(super) const SECONDS: i32 = 10;
@@ -47,7 +48,7 @@ impl Dictionary {
                         inlined: false,
                         file: None,
                         line: None,
-                        symbol_source: "symtab".into(),
+                        symbol_source: SymbolSource::Symtab,
                     });
                     self.frames.len() as i64 - 1
                 }
@@ -75,11 +76,12 @@ impl Dictionary {
 }
 
 /// A state, and the lock that is waited for.
-fn with_lock(state: &str) -> (&str, Option<i64>) {
-    match state.split_once(':') {
+fn with_lock(state: &str) -> (ThreadState, Option<i64>) {
+    let (state, lock) = match state.split_once(':') {
         Some((state, lock)) => (state, lock.parse().ok()),
         None => (state, None),
-    }
+    };
+    (ThreadState::parse(state).expect("a state"), lock)
 }
 
 /// Samples that give these costs, with a little unrest from second to second.
@@ -94,11 +96,11 @@ fn samples(dictionary: &mut Dictionary, measurement: i32, per_second: f64, costs
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
-                role: "connection".into(),
+                role: Role::Connection,
                 cpu: 0,
-                state: state.to_owned().into(),
+                state,
                 stack: dictionary.stack(path),
-                unwind_status: "complete".into(),
+                unwind_status: UnwindStatus::Complete,
                 weight_ns: micros * 1e3 * per_second * unrest,
                 lock,
                 waker_kind: None,
@@ -112,11 +114,10 @@ fn samples(dictionary: &mut Dictionary, measurement: i32, per_second: f64, costs
 }
 
 pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
-    let mut states = StateSeconds::default();
+    let mut states: PerState<Option<f64>> = PerState::default();
     for (state, _, micros) in costs {
-        if let Some(place) = states.named_mut(with_lock(state).0) {
-            *place = Some(place.unwrap_or(0.0) + micros * 1e-6);
-        }
+        let sum = &mut states[with_lock(state).0];
+        *sum = Some(sum.unwrap_or(0.0) + micros * 1e-6);
     }
     let none = Latency {
         mean: None,

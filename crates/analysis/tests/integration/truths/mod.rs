@@ -1,6 +1,7 @@
 //! Bundles whose truth is known.
 
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::{LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus};
 use testing::planted::empty;
 
 /// What a rung is made of.
@@ -56,7 +57,7 @@ fn add_measurement(bundle: &mut Bundle, measurement: i32, repeat: i32, truth: &T
         offered_rate: None,
         started_at: UtcMicros(0),
         connect_seconds: 0.1,
-        outcome: "complete".into(),
+        outcome: MeasurementOutcome::Complete,
         client_lag_p99_us: Some(1.0),
         client_threads: 1,
         client_resident_bytes: None,
@@ -89,8 +90,8 @@ fn add_measurement(bundle: &mut Bundle, measurement: i32, repeat: i32, truth: &T
         bundle.latency.push(LatencyRow {
             measurement,
             second,
-            kind: "service".into(),
-            operation: TRANSACTION.into(),
+            kind: LatencyKind::Service,
+            operation: Operation::Transaction,
             number: None,
             name: None,
             value_ns: median,
@@ -157,7 +158,7 @@ pub fn watch(bundle: &mut Bundle) {
             inlined: false,
             file: None,
             line: None,
-            symbol_source: "symtab".into(),
+            symbol_source: SymbolSource::Symtab,
         })
         .collect();
     bundle.stacks = (0..4)
@@ -178,34 +179,35 @@ pub fn watch(bundle: &mut Bundle) {
         };
         let all_cpu = bundle.counters.iter().find(of_counter).unwrap().value;
         let cpu = 0.9 * all_cpu.min(connections);
-        let mut state = |role: &str, thread: Option<i64>, of: &str, seconds: f64| {
+        let mut state = |role, thread: Option<i64>, of, seconds: f64| {
             bundle.states.push(StateRow {
                 measurement,
                 second: Some(second),
-                role: role.into(),
+                role,
                 thread,
                 name: thread.map(|_| "purge".into()),
-                state: of.into(),
+                state: of,
                 nanoseconds: (seconds * 1e9).round() as i64,
-                lifetime_ns: (role == "connection" && of == "cpu").then_some((connections * 1e9).round() as i64),
+                lifetime_ns: (role == Role::Connection && of == ThreadState::Cpu)
+                    .then_some((connections * 1e9).round() as i64),
             });
         };
-        state("connection", None, "cpu", cpu);
-        state("connection", None, "lock", connections - cpu);
+        state(Role::Connection, None, ThreadState::Cpu, cpu);
+        state(Role::Connection, None, ThreadState::Lock, connections - cpu);
         for thread in [None, Some(77)] {
-            state("background", thread, "cpu", all_cpu - cpu);
+            state(Role::Background, thread, ThreadState::Cpu, all_cpu - cpu);
         }
-        let mut sample = |of: &str, stack: i64, lock: Option<i64>| {
+        let mut sample = |of, stack: i64, lock: Option<i64>| {
             bundle.samples.extend([SampleRow {
                 measurement,
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
-                role: "connection".into(),
+                role: Role::Connection,
                 cpu: 0,
-                state: of.to_owned().into(),
+                state: of,
                 stack,
-                unwind_status: "complete".into(),
+                unwind_status: UnwindStatus::Complete,
                 weight_ns: 1e7,
                 lock,
                 waker_kind: None,
@@ -214,10 +216,10 @@ pub fn watch(bundle: &mut Bundle) {
                 holder_state: None,
             }]);
         };
-        sample("cpu", 1, None);
-        sample("cpu", 1, None);
-        sample("cpu", 2, None);
-        sample("lock", 3, Some(5));
+        sample(ThreadState::Cpu, 1, None);
+        sample(ThreadState::Cpu, 1, None);
+        sample(ThreadState::Cpu, 2, None);
+        sample(ThreadState::Lock, 3, Some(5));
     }
     for rung in &bundle.measurements {
         bundle.locks.push(LockRow {

@@ -1,6 +1,9 @@
 //! A manifest and rows for the tests.
 
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::{
+    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+};
 
 pub fn manifest() -> Manifest {
     Manifest {
@@ -68,7 +71,7 @@ pub fn rung(measurement: i32) -> MeasurementRow {
         offered_rate: None,
         started_at: UtcMicros(1_800_000_000_000_000),
         connect_seconds: 0.25,
-        outcome: "complete".into(),
+        outcome: MeasurementOutcome::Complete,
         client_lag_p99_us: Some(12.5),
         client_threads: 2,
         client_resident_bytes: None,
@@ -111,8 +114,8 @@ pub fn latency(measurement: i32, second: i32, value_ns: i64, count: i64) -> Late
     LatencyRow {
         measurement,
         second,
-        kind: "service".into(),
-        operation: TRANSACTION.into(),
+        kind: LatencyKind::Service,
+        operation: Operation::Transaction,
         number: None,
         name: None,
         value_ns,
@@ -142,7 +145,7 @@ pub fn profiled(measurement: i32) -> MeasurementRows {
         inlined: false,
         file: None,
         line: None,
-        symbol_source: "symtab".into(),
+        symbol_source: SymbolSource::Symtab,
     };
     let stack = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
         stack,
@@ -155,27 +158,29 @@ pub fn profiled(measurement: i32) -> MeasurementRows {
         states: vec![StateRow {
             measurement,
             second: Some(0),
-            role: "connection".into(),
-            state: "lock".into(),
+            role: Role::Connection,
+            state: ThreadState::Lock,
             nanoseconds: 1_000_000,
-            ..StateRow::default()
+            thread: None,
+            name: None,
+            lifetime_ns: None,
         }],
         samples: vec![SampleRow {
             measurement,
             second: 0,
             time_us: UtcMicros(1_800_000_000_000_007),
             thread: 4711,
-            role: "connection".into(),
+            role: Role::Connection,
             cpu: 1,
-            state: "lock".into(),
+            state: ThreadState::Lock,
             stack: own,
-            unwind_status: "complete".into(),
+            unwind_status: UnwindStatus::Complete,
             weight_ns: 1e6,
             lock: Some(9),
-            waker_kind: Some("same_process".into()),
+            waker_kind: Some(WakerKind::SameProcess),
             waker_stack: Some(1),
             holder_stack: Some(1),
-            holder_state: Some("io".into()),
+            holder_state: Some(ThreadState::Io),
         }],
         locks: vec![LockRow {
             measurement,

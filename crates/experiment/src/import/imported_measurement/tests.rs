@@ -1,6 +1,7 @@
 use super::*;
 use scaleprof_profile::import::{RecordedThread, RecordingFormat};
 use scaleprof_profile::{Frame, Profile};
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 
 /// Samples at these times, of 100 ms each: every other one in the kernel.
 fn recording(times_ms: &[u64], weights: Weights) -> Recording {
@@ -16,7 +17,7 @@ fn recording(times_ms: &[u64], weights: Weights) -> Recording {
             state: ThreadState::Cpu,
             weight_ns: 1e8,
             stack,
-            ending: Ending::Complete,
+            ending: UnwindStatus::Complete,
             wait: None,
         });
     }
@@ -59,7 +60,7 @@ fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
         .collect();
     assert_eq!(by_second, [(Some(0), 300_000_000), (Some(1), 100_000_000)]);
     assert!(
-        rows.states.iter().all(|row| row.state == "cpu"),
+        rows.states.iter().all(|row| row.state == ThreadState::Cpu),
         "nothing else is known"
     );
     assert!((sum(&rows, "probe.watched_seconds") - 1.9).abs() < 1e-9);

@@ -4,6 +4,7 @@
 //! of its stack that came with it. And threads are stopped at random moments and walked on where they stand; those that run are then led
 //! on instruction by instruction, so that functions are met while they build and leave their frames, and jump tables in the middle.
 
+use scaleprof_vocabulary::UnwindStatus;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use scaleprof_probe::plain::{PlainOptions, StackUnwinder, sampled_stacks};
 use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessCode, ProcessNames, StartRegisters};
-use scaleprof_profile::{Ending, RawStack};
+use scaleprof_profile::RawStack;
 use testing::stopped_thread::StoppedThread;
 
 use super::difference::{Difference, Parting};
@@ -187,14 +188,14 @@ impl Comparison {
         let framehop = self.framehop.unwind(start.pc, start.sp, start.fp, memory);
         self.agreement.walks += 1;
         self.agreement.frames += ours.user.len();
-        self.agreement.incomplete += usize::from(ours.ending != Ending::Complete);
+        self.agreement.incomplete += usize::from(ours.ending != UnwindStatus::Complete);
         if !same(&ours, &framehop) {
             let difference = Difference::of(start, &ours, &framehop, &mut self.names);
             if difference.is_the_end_at_the_programs_start() {
                 self.agreement.ends_at_the_start += 1;
                 return;
             }
-            if starts_a_thread && ours.ending == Ending::NoRule && ours.user.len() == 1 {
+            if starts_a_thread && ours.ending == UnwindStatus::NoRule && ours.user.len() == 1 {
                 self.agreement.starts_of_threads += 1;
                 return;
             }

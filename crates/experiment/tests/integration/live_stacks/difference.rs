@@ -1,9 +1,10 @@
 //! Where two walks of one stack part, told so that the rule and the code there can be looked up.
 
+use scaleprof_vocabulary::UnwindStatus;
 use std::fmt;
 
 use scaleprof_probe::{ProcessNames, StartRegisters};
-use scaleprof_profile::{Ending, Namer as _, RawStack};
+use scaleprof_profile::{Namer as _, RawStack};
 
 /// The last frame that both walks have, by its file and its address there, and whether it is the innermost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +18,7 @@ pub struct Parting {
 /// Two walks that are not the same.
 pub struct Difference {
     pub parting: Parting,
-    endings: [Ending; 2],
+    endings: [UnwindStatus; 2],
     same_frames: bool,
     start: StartRegisters,
     ours: String,
@@ -48,7 +49,9 @@ impl Difference {
     /// Programs that were linked with an old C library, as MySQL 5.6.14 was, have no rule for `_start`. All frames are
     /// found; but framehop cannot tell that there is no caller, which we see by the bytes at the program's entry.
     pub fn is_the_end_at_the_programs_start(&self) -> bool {
-        self.same_frames && self.endings == [Ending::Complete, Ending::NoRule] && self.parting.function == "_start"
+        self.same_frames
+            && self.endings == [UnwindStatus::Complete, UnwindStatus::NoRule]
+            && self.parting.function == "_start"
     }
 }
 

@@ -1,10 +1,10 @@
 //! Two watches over the same server at the same time: one that sees everything, one that rests most of the time.
 
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions, WatchReading};
-use scaleprof_profile::ThreadState;
 
 /// What both told of the same time.
 pub struct Sides {

@@ -1,12 +1,13 @@
 //! What the watch tells of a server under load, and what must be true of it.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessNames, ThreadTimes, Watch, WatchCounts, WatchOptions, process_cpu_clock};
-use scaleprof_profile::{Ending, RawSample, ThreadState};
+use scaleprof_profile::RawSample;
 
 use super::difference::name;
 use super::stage::CONNECTIONS;
@@ -143,7 +144,7 @@ fn broken_off(samples: &[RawSample], names: &mut ProcessNames) -> BTreeMap<Strin
         .iter()
         .filter_map(|sample| sample.lock.as_ref()?.holder_stack.as_ref());
     for stack in own.chain(wakers).chain(owners) {
-        if let (false, Some(last)) = (stack.ending == Ending::Complete, stack.user.len().checked_sub(1)) {
+        if let (false, Some(last)) = (stack.ending == UnwindStatus::Complete, stack.user.len().checked_sub(1)) {
             let (module, address, function) = name(stack, last, names);
             let place = format!("{} at {module}+{address:#x} {function}", stack.ending.name());
             *places.entry(place).or_insert(0) += 1;
@@ -164,7 +165,10 @@ impl fmt::Display for Seen {
         let all: u64 = counts.endings.iter().sum();
         let share = counts.complete_share().unwrap_or_default();
         write!(f, "{:.4} % of {all} walks complete (", share * 100.0)?;
-        let endings = Ending::ALL.iter().zip(counts.endings).filter(|(_, count)| *count > 0);
+        let endings = UnwindStatus::ALL
+            .iter()
+            .zip(counts.endings)
+            .filter(|(_, count)| *count > 0);
         for (position, (ending, count)) in endings.enumerate() {
             let comma = if position == 0 { "" } else { ", " };
             write!(f, "{comma}{} {count}", ending.name())?;

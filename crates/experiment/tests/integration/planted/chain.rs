@@ -4,6 +4,7 @@ use super::diseases::Disease;
 use super::round::{Found, Size};
 use super::undisturbed;
 use scaleprof_analysis::wait_graph::{Holder, HolderSource, WaitGraph, WaitedLock};
+use scaleprof_vocabulary::ThreadState;
 
 const CHAIN: Disease = Disease {
     program: "chain",
@@ -34,13 +35,13 @@ pub fn judge() -> Result<(), String> {
     let in_line = held(outer, |holder| {
         let next = holder.waits_for.first();
         let leads_on = next.is_some_and(|to| to.lock.name == inner.lock.name && to.share > 0.9);
-        holder.state.as_deref() == Some("lock") && leads_on && is_in(holder, "want_the_inner")
+        holder.state == Some(ThreadState::Lock) && leads_on && is_in(holder, "want_the_inner")
     });
     if in_line < 0.6 * outer.attribution.holder {
         return Err(problem("the holder of the outer mutex does not wait for the inner one"));
     }
     let asleep = held(inner, |holder| {
-        holder.state.as_deref() == Some("sleep") && is_in(holder, "keep_the_inner")
+        holder.state == Some(ThreadState::Sleep) && is_in(holder, "keep_the_inner")
     });
     if asleep < 0.6 * inner.attribution.holder {
         return Err(problem("the holder of the inner mutex does not sleep"));

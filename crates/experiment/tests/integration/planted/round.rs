@@ -10,6 +10,7 @@ use scaleprof_bundle::{
 };
 use scaleprof_experiment::{OwnLoad, OwnMeasurement, WatchOptions};
 use scaleprof_probe::MachineFacts;
+use scaleprof_vocabulary::ThreadState;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -169,7 +170,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
 /// Little's law: connections times the part of their time.
 fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
     let ledger = rung.ledger.as_ref()?;
-    Some(f64::from(rung.connections) * ledger.seconds_per_txn.lock? / ledger.connections_over_throughput?)
+    Some(f64::from(rung.connections) * ledger.seconds_per_txn[ThreadState::Lock]? / ledger.connections_over_throughput?)
 }
 
 /// How many times as long on a CPU as on one thread alone a transaction took, where threads that could run kept all CPUs busy: by the

@@ -1,8 +1,7 @@
 //! The programs in this machine's kernel, with slots that say what they seldom say by themselves.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
-
-use scaleprof_profile::ThreadState;
 
 use super::*;
 use crate::watch::code::ProcessCode;

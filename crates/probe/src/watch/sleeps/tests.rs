@@ -1,6 +1,7 @@
 //! Tests of [`sleeps`](super).
 
 use super::*;
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 
 fn sleeps(time: u64, sleep: u64, state: ThreadState, probability: f64) -> Record {
     let what = What::Sleeps {
@@ -26,7 +27,6 @@ fn runs(time: u64, sleep: u64, runnable_at: u64) -> Record {
         sleep,
         runnable_at,
         waker_kind: 1,
-        waker: 9,
         found: None,
     };
     record(time, what)
@@ -53,7 +53,7 @@ fn a_wait_is_told_as_blocked_and_then_queued_for_a_cpu() {
     assert_eq!(told(&out), [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]);
     assert_eq!(
         out[0].waker.as_ref().map(|waker| waker.kind),
-        Some(WakerKind::SameProcess(9))
+        Some(WakerKind::SameProcess)
     );
     assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
     assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
@@ -108,7 +108,7 @@ fn an_owner_that_ran_is_told_to_all_who_wait_for_it_once_it_is_seen() {
         }
     };
     let unseen = RawStack {
-        ending: Ending::NotTaken,
+        ending: UnwindStatus::NotTaken,
         ..RawStack::default()
     };
     let seen = RawStack {
@@ -203,12 +203,11 @@ fn a_wait_that_was_found_under_way_counts_though_its_stack_was_not_walked_in_tim
         sleep: 8,
         runnable_at: 200,
         waker_kind: 0,
-        waker: 0,
         found: Some(found),
     };
     all.take(record(210, what), &mut out);
     assert_eq!(told(&out), [(ThreadState::Lock, 100.0), (ThreadState::RunQueue, 20.0)]);
-    assert_eq!((out[0].stack.ending, all.unmatched), (Ending::NotTaken, 0));
+    assert_eq!((out[0].stack.ending, all.unmatched), (UnwindStatus::NotTaken, 0));
 }
 
 #[test]

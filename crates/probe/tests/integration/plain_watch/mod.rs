@@ -1,13 +1,14 @@
 //! Watching without BPF: a program of which is known what each thread does. Shares only; no time is asserted that a busy
 //! machine could spoil.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use scaleprof_probe::plain::{PlainOptions, PlainReading, PlainThread, PlainWatch};
-use scaleprof_profile::{Ending, RawSample, ThreadState};
+use scaleprof_profile::RawSample;
 
 /// The program, compiled and running.
 struct Program {
@@ -365,7 +366,7 @@ fn samples_show_the_way_to_where_a_thread_spins() {
         let callers = callers.is_some_and(|callers| {
             callers.len() > 3 && (1..=3).all(|function| program.is_in(callers[function - 1], function))
         });
-        callers && sample.stack.ending == Ending::Complete
+        callers && sample.stack.ending == UnwindStatus::Complete
     };
     let known = samples.iter().filter(|sample| is_known(sample)).count();
     println!(

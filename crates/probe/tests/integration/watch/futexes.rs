@@ -1,10 +1,11 @@
 //! Mutexes and bare futexes: named, with their operation, their owner, and where that one is.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
 
 use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessNames, Watch, WatchOptions};
-use scaleprof_profile::{Converter, Namer as _, RawSample, ThreadState};
+use scaleprof_profile::{Converter, Namer as _, RawSample};
 
 use super::known_waits::{Seen, close, watched};
 use super::program::{Program, can_watch, threads_run_side_by_side};

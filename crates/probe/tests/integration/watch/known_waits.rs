@@ -1,10 +1,11 @@
 //! Waits that are known, from places that are known.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus, WakerKind};
 use std::time::Duration;
 
 use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessNames, Watch, WatchOptions, WatchReading};
-use scaleprof_profile::{Ending, Namer as _, RawSample, RawStack, ThreadState, WakerKind};
+use scaleprof_profile::{Namer as _, RawSample, RawStack};
 
 use super::program::{Program, can_watch, kernel_tells_of_its_locks};
 
@@ -224,7 +225,7 @@ fn walks_go_through_signal_frames() {
     let mut through = 0;
     for sample in &running {
         let functions = seen.functions(&sample.stack);
-        if functions.contains(&"in_the_handler".to_owned()) && sample.stack.ending == Ending::Complete {
+        if functions.contains(&"in_the_handler".to_owned()) && sample.stack.ending == UnwindStatus::Complete {
             let place = |name: &str| functions.iter().position(|function| function == name);
             assert!(place("in_the_handler") < place("interrupted_work"), "{functions:?}");
             assert!(
@@ -311,7 +312,7 @@ fn walks_go_by_the_frame_pointer_where_no_rule_is_and_say_so() {
             functions.windows(expected.len()).any(|some| some == expected),
             "{functions:?}"
         );
-        assert_eq!(stack.ending, Ending::FramePointer);
+        assert_eq!(stack.ending, UnwindStatus::FramePointer);
     }
 }
 
@@ -346,7 +347,7 @@ fn code_in_anonymous_memory_is_walked_through_and_called_as_its_program_says() {
                 functions.windows(expected.len()).any(|some| some == expected),
                 "{mode}: {functions:?}"
             );
-            assert_eq!(stack.ending, Ending::FramePointer, "{mode}");
+            assert_eq!(stack.ending, UnwindStatus::FramePointer, "{mode}");
         }
         let problems: Vec<String> = seen.names.problems().map(|(_, why)| why.to_owned()).collect();
         assert_eq!(!problems.is_empty(), why.is_some(), "{problems:?}");

@@ -1,9 +1,9 @@
 //! Beginning, ending, and what is left behind.
 
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions};
-use scaleprof_profile::{Ending, ThreadState};
 
 use crate::own_cgroup::OwnCgroup;
 
@@ -253,10 +253,10 @@ fn threads_that_gave_their_memory_back_to_end_are_not_walked() {
     std::thread::sleep(Duration::from_secs(3));
     let reading = watch.read().expect("readable");
     assert!(reading.threads.len() > 100, "{} threads", reading.threads.len());
-    let ended = |ending: Ending| reading.counts.endings[ending as usize];
-    assert_eq!(ended(Ending::UnreadableMemory), 0, "{:?}", reading.counts);
+    let ended = |ending: UnwindStatus| reading.counts.endings[ending as usize];
+    assert_eq!(ended(UnwindStatus::UnreadableMemory), 0, "{:?}", reading.counts);
     let all: u64 = reading.counts.endings.iter().sum();
-    assert_eq!(reading.counts.walks(), all - ended(Ending::NoUserStack));
+    assert_eq!(reading.counts.walks(), all - ended(UnwindStatus::NoUserStack));
 }
 
 /// Each of them is another program to the verifier: it follows only the branches that the settings leave.

@@ -1,9 +1,9 @@
 //! Watching for a part of the time only, as where switches come too often: what is said of the rest must be true all the same.
 
+use scaleprof_vocabulary::ThreadState;
 use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions, WatchReading};
-use scaleprof_profile::ThreadState;
 
 use super::known_waits::{close, kernel_locks_are_named, watched};
 use super::program::{Program, can_watch, kernel_tells_of_its_locks};

@@ -1,7 +1,7 @@
 //! Which of the values of a profile counts.
 
-use crate::ThreadState;
 use crate::import::ImportError;
+use scaleprof_vocabulary::ThreadState;
 
 /// A value that every sample has.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,8 @@
 //! Waits of which a program knows itself how long they are.
 
 use super::recorded::{Recorded, compiled};
-use scaleprof_profile::ThreadState;
 use scaleprof_profile::import::{ReadOptions, read_recording};
+use scaleprof_vocabulary::ThreadState;
 
 #[test]
 fn a_lock_of_which_calls_of_futex_were_recorded_is_named_with_the_time_that_was_waited_for_it() {

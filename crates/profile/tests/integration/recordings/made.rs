@@ -2,7 +2,8 @@
 //! another architecture, hardware events.
 
 use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recording};
-use scaleprof_profile::{Ending, KERNEL, Sample, ThreadState};
+use scaleprof_profile::{KERNEL, Sample};
+use scaleprof_vocabulary::{ThreadState, UnwindStatus};
 use testing::perf_recording::{Event, KERNEL_MARK, Written, chain, field};
 
 pub const USER: u64 = -512_i64 as u64;
@@ -58,7 +59,11 @@ fn a_user_stack_that_came_later_belongs_to_all_samples_that_wait_for_it() {
         assert_eq!(own, of_program(&[0x2000, 0x1000]));
         assert!(frames(&found, sample).iter().any(|(module, _)| module == KERNEL));
     }
-    assert_eq!(samples[2].ending, Ending::NoUserStack, "its user stack never came");
+    assert_eq!(
+        samples[2].ending,
+        UnwindStatus::NoUserStack,
+        "its user stack never came"
+    );
 }
 
 #[test]

@@ -11,8 +11,9 @@
 //! Both draws are systematic (Cochran 1977, chapter 8): a random start, then even steps of time through the paths in the
 //! order of the tree. So nothing is favoured, and a subtree's part of what is drawn is its part of the time, but for one step.
 
-use scaleprof_analysis::flame::{CELL_MICROSECONDS, Rung, STATES, Sample};
+use scaleprof_analysis::flame::{CELL_MICROSECONDS, Rung, Sample};
 use scaleprof_bundle::in_parallel;
+use scaleprof_vocabulary::{PerState, ThreadState};
 use std::collections::HashMap;
 
 /// Samples that a page keeps one by one: about 2 MB of text, which unpack in a tenth of a second.
@@ -32,9 +33,9 @@ pub(super) struct KeptRung<'a> {
 /// What is kept of a measurement.
 pub(super) struct KeptMeasurement<'a> {
     /// Samples of each state, those that are kept.
-    pub samples: [Samples<'a>; STATES.len()],
+    pub samples: PerState<Samples<'a>>,
     /// How many of each state there were.
-    pub all: [usize; STATES.len()],
+    pub all: PerState<usize>,
 }
 
 /// Samples of a state in a measurement, ordered by call path and time.
@@ -57,8 +58,8 @@ impl Samples<'_> {
 
 /// A state of a rung of which not every sample is kept.
 pub(super) struct Thinned {
-    /// Place in [`STATES`].
-    pub state: usize,
+    /// Which one.
+    pub state: ThreadState,
     /// Thread-seconds of each call path in all seconds that count, by the path's place.
     pub sums: Vec<(u32, f64)>,
     /// The same second by second for the paths that were drawn: path, place of the second in [`Rung::counted`], thread-seconds.
@@ -75,7 +76,7 @@ pub(super) fn thinned(rungs: &[Rung]) -> Vec<KeptRung<'_>> {
 fn keep(rungs: &[Rung], most_samples: usize, most_seconds: usize) -> Vec<KeptRung<'_>> {
     let counts: Vec<usize> = rungs
         .iter()
-        .flat_map(|rung| (0..STATES.len()).map(|state| of_state(rung, state).map(<[Sample]>::len).sum()))
+        .flat_map(|rung| ThreadState::ALL.map(|state| of_state(rung, state).map(<[Sample]>::len).sum()))
         .collect();
     let share = fair_share(&counts, most_samples);
     let above = counts.iter().filter(|count| **count > share).count();
@@ -99,7 +100,7 @@ fn fair_share(counts: &[usize], most: usize) -> usize {
 }
 
 /// The samples of a state, measurement by measurement.
-fn of_state(rung: &Rung, state: usize) -> impl Iterator<Item = &[Sample]> {
+fn of_state(rung: &Rung, state: ThreadState) -> impl Iterator<Item = &[Sample]> {
     rung.measurements.iter().map(move |measurement| {
         let from = measurement.samples.partition_point(|sample| sample.state < state);
         let to = measurement.samples.partition_point(|sample| sample.state <= state);
@@ -112,12 +113,12 @@ fn rung_of(rung: &Rung, share: usize, seconds: usize) -> KeptRung<'_> {
         .measurements
         .iter()
         .map(|_| KeptMeasurement {
-            samples: [const { Samples::All(&[]) }; STATES.len()],
-            all: [0; STATES.len()],
+            samples: PerState::from_fn(|_| Samples::All(&[])),
+            all: PerState::default(),
         })
         .collect();
     let mut thinned = Vec::new();
-    for state in 0..STATES.len() {
+    for state in ThreadState::ALL {
         let samples: Vec<&[Sample]> = of_state(rung, state).collect();
         let is_thinned = samples.iter().map(|some| some.len()).sum::<usize>() > share;
         let mut step = Step::of(samples.iter().copied().flatten(), share);
@@ -185,7 +186,7 @@ fn drawn(samples: &[Sample], step: &mut Step) -> Vec<Sample> {
     samples.iter().filter_map(draw).collect()
 }
 
-fn whole(rung: &Rung, state: usize, samples: &[&[Sample]], most_seconds: usize) -> Thinned {
+fn whole(rung: &Rung, state: ThreadState, samples: &[&[Sample]], most_seconds: usize) -> Thinned {
     let places: HashMap<(i32, i32), u32> = rung
         .counted
         .iter()

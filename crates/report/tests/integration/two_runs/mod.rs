@@ -1,5 +1,6 @@
 //! Two made-up runs to compare: what differs between them was planted.
 
+use scaleprof_vocabulary::ThreadState;
 use testing::planted;
 
 use planted::{Cost, USUAL, run, work};
@@ -10,7 +11,7 @@ pub const NOT_WATCHED: &str = "the server ran on another machine, so its threads
 
 /// A path that is planted beside the usual work: state, functions, microseconds at each of [`RUNGS`] in A and in B.
 type Planted = (
-    &'static str,
+    ThreadState,
     &'static [&'static str],
     [f64; RUNGS.len()],
     [f64; RUNGS.len()],
@@ -22,37 +23,37 @@ const RUNGS: [u32; 6] = [1, 4, 16, 64, 256, 512];
 /// One of each kind of change.
 const PLANTED: [Planted; 6] = [
     (
-        "spin",
+        ThreadState::Spin,
         &["start_thread", "do_command", "change", "latch"],
         [6.0; 6],
         [6.0, 6.0, 8.0, 20.0, 60.0, 90.0],
     ),
     (
-        "cpu",
+        ThreadState::Cpu,
         &["start_thread", "do_command", "parse", "digest(char const*)"],
         [5.0; 6],
         [14.0; 6],
     ),
     (
-        "cpu",
+        ThreadState::Cpu,
         &["start_thread", "do_command", "search", "old_dictionary"],
         [8.0; 6],
         [0.0; 6],
     ),
     (
-        "cpu",
+        ThreadState::Cpu,
         &["start_thread", "do_command", "search", "new_dictionary"],
         [0.0; 6],
         [5.0; 6],
     ),
     (
-        "cpu",
+        ThreadState::Cpu,
         &["start_thread", "do_command", "commit", "checksum"],
         [20.0; 6],
         [9.0; 6],
     ),
     (
-        "lock",
+        ThreadState::Lock,
         &[
             "start_thread",
             "do_command",
@@ -106,18 +107,18 @@ fn made(side: usize, repeats: i32) -> Bundle {
         .map(|(at, connections)| {
             let mut costs: Vec<Cost<'_>> = usual
                 .iter()
-                .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+                .map(|(path, micros)| (ThreadState::Cpu, path.as_slice(), *micros))
                 .collect();
             costs.retain(|(_, path, _)| PLANTED.iter().all(|(_, planted, ..)| planted != path));
             let planted = PLANTED
                 .iter()
                 .map(|(state, path, a, b)| (*state, *path, [a, b][side][at]));
             costs.extend(planted.filter(|(.., micros)| *micros > 0.0));
-            let sum = |wanted: &dyn Fn(&str) -> bool| -> f64 {
-                let of = costs.iter().filter(|(state, ..)| wanted(state));
+            let sum = |wanted: fn(ThreadState) -> bool| -> f64 {
+                let of = costs.iter().filter(|(state, ..)| wanted(*state));
                 of.map(|(.., micros)| micros).sum()
             };
-            let (all, on_cpu) = (sum(&|_| true), sum(&|state| state != "lock"));
+            let (all, on_cpu) = (sum(|_| true), sum(|state| state != ThreadState::Lock));
             // As many as the connections do one after the other, or as two CPUs allow.
             let rate = (f64::from(*connections) * 0.9e6 / all).min(1.96e6 / on_cpu);
             (*connections, rate, costs)

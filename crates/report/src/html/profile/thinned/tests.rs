@@ -2,6 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scaleprof_analysis::flame::{Measurement, Second};
+use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 
 /// Path, cell and thread-seconds of a sample on a CPU.
@@ -15,7 +16,7 @@ fn rung(measurements: [Vec<Made>; 2]) -> Rung {
         let mut samples: Vec<Sample> = samples
             .into_iter()
             .map(|(node, cell, thread_seconds)| Sample {
-                state: 0,
+                state: ThreadState::Cpu,
                 node,
                 cell,
                 thread_seconds,
@@ -77,7 +78,7 @@ proptest! {
         prop_assert_eq!(kept[0].thinned.len(), usize::from(count > most));
         let Some(thinned) = kept[0].thinned.first() else {
             for (measurement, kept) in rung.measurements.iter().zip(&kept[0].measurements) {
-                prop_assert_eq!(kept.samples[0].kept(), measurement.samples.as_slice());
+                prop_assert_eq!(kept.samples[ThreadState::Cpu].kept(), measurement.samples.as_slice());
             }
             return Ok(());
         };
@@ -101,7 +102,7 @@ proptest! {
         let rung = rung(made);
         let kept = keep(std::slice::from_ref(&rung), most, 60);
         let Some(thinned) = kept[0].thinned.first() else { return Ok(()) };
-        let drawn = || kept[0].measurements.iter().flat_map(|measurement| measurement.samples[0].kept());
+        let drawn = || kept[0].measurements.iter().flat_map(|measurement| measurement.samples[ThreadState::Cpu].kept());
         prop_assert!(drawn().count() <= most);
         let whole: f64 = all(&rung).map(|(.., time)| time).sum();
         let step = whole / most as f64;
