@@ -63,15 +63,9 @@ fn watch_programs(architecture: &str) -> libbpf_cargo::SkeletonBuilder {
 
 /// The header with the words that a record of the kernel's programs holds as numbers.
 fn words() -> String {
-    let states = ThreadState::ALL.iter().take(ThreadState::IN_KERNEL);
-    let ends = UnwindStatus::ALL
-        .iter()
-        .filter(|status| **status != UnwindStatus::Unknown);
-    let mut header = format!(
-        "#define STATES {}\n#define ENDINGS {}\n",
-        states.len(),
-        ends.clone().count()
-    );
+    let states = ThreadState::in_kernel();
+    let ends = UnwindStatus::ALL.into_iter().take(UnwindStatus::IN_KERNEL);
+    let mut header = format!("#define STATES {}\n#define ENDINGS {}\n", states.len(), ends.len());
     enumerate(&mut header, "thread_state", "STATE", states.map(|state| state.name()));
     enumerate(&mut header, "unwind_status", "END", ends.map(|status| status.name()));
     let wakers = WakerKind::ALL.iter().map(|kind| kind.name());

@@ -1,7 +1,7 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
 import type { LongRun } from "./longRun.ts";
-import type { MeasurementOutcome, ThreadState } from "./vocabulary.ts";
+import type { FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, RunState, ShareOf, ThreadState } from "./vocabulary.ts";
 import type { Waits } from "./waitData.ts";
 
 export interface Estimate { value: number; low: number | null; high: number | null }
@@ -96,7 +96,7 @@ export interface Decomposition {
 }
 
 export interface Verdict {
-  class: "scales" | "declines" | "falls_over" | "inconclusive";
+  class: LadderVerdict;
   peak_connections: number;
   peak_throughput: Estimate;
   peak_band: [number, number];
@@ -110,11 +110,11 @@ export interface Verdict {
 export interface Usl { gamma: Estimate; sigma: Estimate; kappa: Estimate; peak_connections: Estimate | null; worst_residual: number }
 
 export interface Finding {
-  kind: string;
+  kind: FindingKind;
   title: string;
   lost_share: Estimate;
   /** What that is a part of: cpu_time, connection_time, transactions, rungs, throughput. */
-  share_of: string;
+  share_of: ShareOf;
   rungs: [number, number];
   path: string[];
   evidence: string[];
@@ -164,7 +164,7 @@ export interface Missing { figure: string; reason: string }
 
 /** The scaling profile: see docs/summary.md. */
 export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Partial<Record<ThreadState, Estimate>>; residual: number }
-export interface LostPath { state: ThreadState; path: string[]; lost_threads: Estimate[]; shape: string | null }
+export interface LostPath { state: ThreadState; path: string[]; lost_threads: Estimate[]; shape: GrowthShape | null }
 export interface SaturatedPath { path: string[]; active_threads: number[]; cap: number }
 export interface ScalingProfile { base_connections: number; rungs: LostThreads[]; paths: LostPath[]; saturated: SaturatedPath[] }
 
@@ -197,7 +197,7 @@ export interface Manifest {
   scaleprof: string;
   started_at: string;
   ended_at: string | null;
-  state: "running" | "complete" | "interrupted" | "failed";
+  state: RunState;
   problem: string | null;
   command: string[];
   server: {
@@ -249,7 +249,7 @@ export interface Measurement {
 
 export interface ErrorCount { connections: number; repeat: number; error_code: number; statement: string; count: number; retried: boolean }
 
-export interface Statement { connections: number; operation: "transaction" | "statement"; label: string; count: number; p50: number; p95: number; p99: number; max: number }
+export interface Statement { connections: number; operation: Operation; label: string; count: number; p50: number; p95: number; p99: number; max: number }
 
 export interface QualityFigure { name: string; value: number | null; reason: string | null }
 

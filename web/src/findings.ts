@@ -5,11 +5,7 @@ import { h, section } from "./element.ts";
 import { findingLinks } from "./findingLinks.ts";
 import { count, isKnown, percent } from "./format.ts";
 import { reveal } from "./reveal.ts";
-
-/** What the share of a finding is a part of; older summaries do not say it. */
-const wholes: Record<string, string> = {
-  cpu_time: "a transaction’s CPU time", connection_time: "the connections’ time", transactions: "the transactions", rungs: "the rungs", throughput: "the throughput",
-};
+import { shareOfLabels } from "./vocabulary.ts";
 
 /** The findings, the gravest first, and what they leave unexplained; a run in which nothing was found says so, or why it was not looked for. */
 export function findings({ summary }: Report): HTMLElement | null {
@@ -45,7 +41,7 @@ function entry(finding: Finding, place: number): HTMLElement {
   const address = `finding-${place + 1}`;
   return h("li", { id: address, tabindex: "-1" },
     h("h3", {}, h("a", { href: `#${address}` }, finding.title)),
-    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${wholes[finding.share_of ?? ""] ?? "what a transaction costs"} at ${count(to)} connections`,
+    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${shareOfLabels[finding.share_of]} at ${count(to)} connections`,
       from === to ? "" : `, compared with ${count(from)}`),
     finding.remedy_results.length ? h("div", { class: "try" }, h("strong", {}, "Tried"), h("ul", {}, finding.remedy_results.map((tried) => h("li", {}, words(tried))))) : null,
     h("details", { class: "evidence" }, h("summary", {}, finding.try.length ? "Where, evidence, and what to try" : "Where, and evidence"),

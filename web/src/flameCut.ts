@@ -8,7 +8,7 @@ export interface Cut {
   name: string;
   /**
    * Time per transaction, or per second, of a state by place of the call path; null for a state without a sample. It is added up when it is
-   * first asked for: a graph shows two or three of eight states at first, and the times of one are megabytes.
+   * first asked for: a graph shows two or three of nine states at first, and the times of one are megabytes.
    */
   own(state: number): Float64Array | null;
   /** Sum of all of it by state. */

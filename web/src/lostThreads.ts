@@ -7,8 +7,7 @@ import { count, counted, isKnown, number, percent } from "./format.ts";
 import { states } from "./ledger.ts";
 import { innermost, unfolding } from "./paths.ts";
 import { table, type Column } from "./table.ts";
-
-const shapes: Record<string, string> = { constant: "the same at every rung", linear: "in proportion to the connections", worse: "faster than the connections" };
+import { growthShapeLabels } from "./vocabulary.ts";
 
 /** A speedup stack for every rung, the paths that lose most at the last one, and what one thread is always in. */
 export function lostThreads({ summary }: Report): HTMLElement | null {
@@ -94,7 +93,7 @@ function paths(profile: ScalingProfile): HTMLElement | null {
     table("Call paths in which threads are lost", [
       { heading: "state", words: true, cell: (path) => path.state },
       { heading: "lost", unit: "threads", cell: (path) => between(path.lost_threads[last]) },
-      { heading: "grows", words: true, cell: (path) => (path.shape ? (shapes[path.shape] ?? path.shape) : "cannot be told") },
+      { heading: "grows", words: true, cell: (path) => (path.shape ? growthShapeLabels[path.shape] : "cannot be told") },
       { heading: "call path", unit: "innermost function first", words: true, cell: (path) => unfolding(path.path, innermost(path.path, !["cpu", "spin"].includes(path.state))) },
     ] satisfies Column<LostPath>[], profile.paths));
 }

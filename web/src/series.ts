@@ -14,6 +14,7 @@ import { rungPicker } from "./rungPicker.ts";
 import { table } from "./table.ts";
 import type { Ink } from "./theme.ts";
 import { windowMean } from "./window.ts";
+import { measurementOutcomeLabels } from "./vocabulary.ts";
 
 type Values = (number | null)[];
 
@@ -100,7 +101,7 @@ function describe(connections: number, strips: Strip[], { summary }: Report): st
   const rung = summary.rungs.find((one) => one.connections === connections);
   const repeats = strips.map(({ measurement }) => {
     const cut = measurement.warmup_seconds === null ? "not counted" : `${measurement.warmup_seconds}\u202fs of warm-up cut`;
-    return `Repeat ${measurement.repeat + 1} (measurement ${measurement.measurement + 1}${measurement.outcome === "complete" ? "" : `, ${measurement.outcome.replaceAll("_", " ")}`}): ${cut}`;
+    return `Repeat ${measurement.repeat + 1} (measurement ${measurement.measurement + 1}${measurement.outcome === "complete" ? "" : `, ${measurementOutcomeLabels[measurement.outcome]}`}): ${cut}`;
   });
   const steadiness = rung ? (rung.steady ? "steady" : `not steady${rung.unsteady_reason ? `: ${rung.unsteady_reason}` : ""}`) : "not in the summary";
   return `${counted(connections, "connection")}: ${rung ? `${number(rung.throughput.value)}/s, ` : ""}${steadiness}. ${repeats.join(". ")}.`;

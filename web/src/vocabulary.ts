@@ -1,6 +1,6 @@
 /** Words that bundles and summaries hold, with what they are called. Made from the crate vocabulary by its test; not edited. */
 
-export const threadStates = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"] as const;
+export const threadStates = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other", "idle"] as const;
 export type ThreadState = (typeof threadStates)[number];
 export const threadStateLabels: Record<ThreadState, string> = {
   cpu: "on a CPU",
@@ -11,39 +11,17 @@ export const threadStateLabels: Record<ThreadState, string> = {
   net: "waiting for the client",
   sleep: "asleep",
   other: "blocked otherwise",
+  idle: "waiting for work",
 };
 
 export const roles = ["connection", "control", "background"] as const;
 export type Role = (typeof roles)[number];
-export const roleLabels: Record<Role, string> = {
-  connection: "connection",
-  control: "control",
-  background: "background",
-};
 
 export const unwindStatuses = ["complete", "no_user_stack", "no_mapping", "no_rule", "unsupported_rule", "unreadable_memory", "too_deep", "no_progress", "not_taken", "frame_pointer", "unknown"] as const;
 export type UnwindStatus = (typeof unwindStatuses)[number];
-export const unwindStatusLabels: Record<UnwindStatus, string> = {
-  complete: "complete",
-  no_user_stack: "no_user_stack",
-  no_mapping: "no_mapping",
-  no_rule: "no_rule",
-  unsupported_rule: "unsupported_rule",
-  unreadable_memory: "unreadable_memory",
-  too_deep: "too_deep",
-  no_progress: "no_progress",
-  not_taken: "not_taken",
-  frame_pointer: "frame_pointer",
-  unknown: "unknown",
-};
 
 export const wakerKinds = ["same_process", "other_process", "kernel"] as const;
 export type WakerKind = (typeof wakerKinds)[number];
-export const wakerKindLabels: Record<WakerKind, string> = {
-  same_process: "same_process",
-  other_process: "other_process",
-  kernel: "kernel",
-};
 
 export const measurementOutcomes = ["complete", "failed", "server_died", "interrupted"] as const;
 export type MeasurementOutcome = (typeof measurementOutcomes)[number];
@@ -56,7 +34,30 @@ export const measurementOutcomeLabels: Record<MeasurementOutcome, string> = {
 
 export const operations = ["transaction", "statement"] as const;
 export type Operation = (typeof operations)[number];
-export const operationLabels: Record<Operation, string> = {
-  transaction: "transaction",
-  statement: "statement",
+
+export const findingKinds = ["spin_waiting", "row_lock_waits", "lock_convoy", "kernel_spinlock", "scheduler_overhead", "allocator_contention", "page_faults", "log_stall", "disk_bound", "blocked", "retries", "cache_line_sharing", "cost_growth", "slower_everywhere", "client_limited", "not_warmed_up", "drifting"] as const;
+export type FindingKind = (typeof findingKinds)[number];
+
+export const shareOfs = ["cpu_time", "connection_time", "transactions", "rungs", "throughput"] as const;
+export type ShareOf = (typeof shareOfs)[number];
+export const shareOfLabels: Record<ShareOf, string> = {
+  cpu_time: "a transaction’s CPU time",
+  connection_time: "the connections’ time",
+  transactions: "the transactions",
+  rungs: "the rungs",
+  throughput: "the throughput",
 };
+
+export const growthShapes = ["constant", "linear", "worse"] as const;
+export type GrowthShape = (typeof growthShapes)[number];
+export const growthShapeLabels: Record<GrowthShape, string> = {
+  constant: "the same at every rung",
+  linear: "in proportion to the connections",
+  worse: "faster than the connections",
+};
+
+export const runStates = ["running", "complete", "interrupted", "failed"] as const;
+export type RunState = (typeof runStates)[number];
+
+export const ladderVerdicts = ["scales", "declines", "falls_over", "inconclusive"] as const;
+export type LadderVerdict = (typeof ladderVerdicts)[number];

@@ -8,7 +8,7 @@ import { charted, drawnFrames, drawnPixels, open, openAnew, report } from "./ope
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
 const near = (one, other, within, words) => assert.ok(Math.abs(one - other) <= within * Math.max(Math.abs(one), Math.abs(other)), `${words}: ${one} and ${other}`);
-const states = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise" };
+const states = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise", idle: "waiting for work" };
 const courses = { new: "new, only B has it", gone: "gone, only A has it", scales_worse: "scales worse", scales_better: "scales better", slower_everywhere: "slower everywhere", faster_everywhere: "faster everywhere", slower: "slower here", faster: "faster here" };
 
 describe("comparison", () => {

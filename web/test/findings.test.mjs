@@ -7,7 +7,7 @@ import { charted, drawnFrames, open, openAnew } from "./opened.mjs";
 import { parentsOf, samplesOf } from "./samples.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
-const names = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise" };
+const names = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise", idle: "waiting for work" };
 
 describe("what the report says", () => {
   let opened;

@@ -7,7 +7,7 @@ import { ownTimes, samplesOf, shareOf } from "./samples.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
 const near = (one, other, within, words) => assert.ok(Math.abs(one - other) <= within * Math.max(Math.abs(one), Math.abs(other)), `${words}: ${one} and ${other}`);
-const states = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise" };
+const states = { cpu: "on a CPU", spin: "spinning", runq: "waiting for a CPU", lock: "waiting for a lock", io: "waiting for a disk", net: "waiting for the client", sleep: "asleep", other: "blocked otherwise", idle: "waiting for work" };
 
 describe("flame graph", () => {
   let opened;

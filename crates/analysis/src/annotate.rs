@@ -17,6 +17,7 @@ use crate::rung_instructions::RungInstructions;
 use catalogue::is_seen;
 use growth::{Sight, growth};
 use scaleprof_bundle::{Estimate, InstructionRow};
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub struct AnnotatedInstruction {
     /// Functions that the compiler built in here, outermost first.
     pub inlined: Vec<Arc<str>>,
     /// `jump`, `conditional`, `call` or `return`.
-    pub branch: Option<String>,
+    pub branch: Option<BranchKind>,
     /// Where it goes.
     pub target: Option<i64>,
     /// Whether a branch of the function goes here.
@@ -85,7 +86,7 @@ pub struct AnnotatedInstruction {
     /// Whether it is part of a loop that waits for another thread.
     pub in_spin_loop: bool,
     /// What it does with memory: `read`, `write`, `update`.
-    pub access: Option<String>,
+    pub access: Option<AccessKind>,
     /// The address of that memory, where the instruction names it.
     pub data_address: Option<i64>,
     /// Bytes of that memory.
@@ -177,11 +178,11 @@ pub fn annotate(
                     .or_insert_with(|| chain.split(" > ").map(Arc::from).collect())
                     .clone()
             }),
-            branch: row.branch.clone(),
+            branch: row.branch,
             target: row.target,
             is_branch_target: targets.contains(&row.address),
             in_spin_loop: row.in_spin_loop,
-            access: row.access.clone(),
+            access: row.access,
             data_address: row.data_address,
             data_size: row.data_size,
             locked: row.locked,
@@ -233,7 +234,7 @@ pub fn annotate(
 
 /// Where the branches of a function go.
 fn targets(rows: &[&InstructionRow]) -> BTreeSet<i64> {
-    let branches = rows.iter().filter(|row| row.branch.as_deref() != Some("call"));
+    let branches = rows.iter().filter(|row| row.branch != Some(BranchKind::Call));
     branches.filter_map(|row| row.target).collect()
 }
 

@@ -25,7 +25,7 @@ mod words;
 
 pub use compare::{PairElsewhere, pairs_elsewhere};
 pub use costs::{CostsNotKnown, MeasuredCosts};
-pub use facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
+pub use facts::{CodeFunction, Place, PlaceAccess};
 pub use judge::{judge, lines_of};
 pub use judged::{
     CountedWrites, Evidence, JudgedLine, JudgedPlace, LadderStep, LineKind, PlaceCost, PlaceRole, Toucher, TwoRungs,

@@ -1,6 +1,7 @@
 //! Which rungs a summary compares with which, and why: each question has its own base, and a reader must not mix them up.
 
-use scaleprof_bundle::{Explained, ScalingProfile, ShareOf, Verdict};
+use scaleprof_bundle::{Explained, ScalingProfile, Verdict};
+use scaleprof_vocabulary::ShareOf;
 use std::collections::BTreeMap;
 
 /// One sentence; none where nothing is compared.

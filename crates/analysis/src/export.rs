@@ -39,7 +39,7 @@ impl Default for Wanted {
     fn default() -> Wanted {
         let states = ThreadState::ALL.into_iter();
         Wanted {
-            states: states.filter(|state| *state != ThreadState::Net).collect(),
+            states: states.filter(|state| !state.waits_for_work()).collect(),
             roles: vec![Role::Connection],
             repeat: None,
         }

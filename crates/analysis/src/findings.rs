@@ -44,11 +44,10 @@ use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
 pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
 use finding::Draft;
-use kind::Kind;
 use knowledge::{Knowledge, Place};
 use row_locks::RowLocks;
-use scaleprof_bundle::{Estimate, Explained, Finding, Manifest, Remedy, RungSummary, SettingRow, ShareOf};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_bundle::{Estimate, Explained, Finding, Manifest, Remedy, RungSummary, SettingRow};
+use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 use std::collections::{BTreeMap, HashMap};
 pub(crate) use uniform_slowdown::{uniform_slowdown, uniform_slowdown_of};
 
@@ -177,7 +176,7 @@ pub(crate) fn findings(rungs: &[Profiled<'_>], surroundings: &Surroundings<'_>, 
     };
     drafts.extend(context.failed_transactions(last));
     drafts.retain(Draft::is_worth_a_word);
-    if !drafts.iter().any(|draft| draft.kind == Kind::SpinWaiting) {
+    if !drafts.iter().any(|draft| draft.kind == FindingKind::SpinWaiting) {
         drafts.extend(context.spinning_anywhere(rungs));
     }
     // What is at another rung explains nothing of the last one.
@@ -264,7 +263,14 @@ impl Context<'_> {
     }
 
     /// A finding with what is known about its place.
-    fn draft(&self, kind: Kind, path: Vec<String>, lost: Estimate, base: &Profiled<'_>, last: &Profiled<'_>) -> Draft {
+    fn draft(
+        &self,
+        kind: FindingKind,
+        path: Vec<String>,
+        lost: Estimate,
+        base: &Profiled<'_>,
+        last: &Profiled<'_>,
+    ) -> Draft {
         let mut draft = Draft::new(kind, path, lost);
         draft.rungs = (base.summary.connections, last.summary.connections);
         draft.place = self.knowledge.place_in_server(&draft.path).map(str::to_owned);

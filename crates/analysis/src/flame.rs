@@ -245,7 +245,7 @@ impl Raw {
         for (measurement, paths) in self.rung.measurements.iter().zip(&self.paths) {
             for (sample, path) in measurement.samples.iter().zip(paths) {
                 // Idle threads, which the graph leaves out at first, would decide the order else.
-                let weight = if sample.state == ThreadState::Net || all <= 0.0 {
+                let weight = if sample.state.waits_for_work() || all <= 0.0 {
                     0.0
                 } else {
                     sample.thread_seconds / all

@@ -1,26 +1,6 @@
 //! How a path's time per transaction grows with the connections.
 
-/// A label, not a law: read no mechanism from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// No more than chance tells from the same at every rung.
-    Constant,
-    /// In proportion to the connections: as a queue in front of something that is always busy.
-    Linear,
-    /// Faster than that.
-    Worse,
-}
-
-impl Shape {
-    /// As `summary.json` has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Shape::Constant => "constant",
-            Shape::Linear => "linear",
-            Shape::Worse => "worse",
-        }
-    }
-}
+use scaleprof_vocabulary::GrowthShape;
 
 /// Fewer rungs than this fit anything.
 const LEAST_RUNGS: usize = 4;
@@ -31,7 +11,7 @@ const CLEARLY: f64 = 0.7;
 /// out), the flatter one unless the steeper is clearly better. Errors are relative to the measured values, so that a rung of
 /// 1 connection counts as much as one of 512. `points`: connections and seconds per transaction. None where there are too few
 /// rungs, or nothing fits within a third.
-pub(crate) fn shape(points: &[(f64, f64)]) -> Option<Shape> {
+pub(crate) fn shape(points: &[(f64, f64)]) -> Option<GrowthShape> {
     let positive: Vec<(f64, f64)> = points
         .iter()
         .copied()
@@ -40,8 +20,12 @@ pub(crate) fn shape(points: &[(f64, f64)]) -> Option<Shape> {
     if positive.len() < LEAST_RUNGS {
         return None;
     }
-    let candidates = [(Shape::Constant, 0), (Shape::Linear, 1), (Shape::Worse, 2)];
-    let mut best: Option<(Shape, f64)> = None;
+    let candidates = [
+        (GrowthShape::Constant, 0),
+        (GrowthShape::Linear, 1),
+        (GrowthShape::Worse, 2),
+    ];
+    let mut best: Option<(GrowthShape, f64)> = None;
     for (shape, power) in candidates {
         let error = left_out_error(&positive, power);
         if best.is_none_or(|(_, least)| error < CLEARLY * least) {
@@ -91,21 +75,21 @@ mod tests {
 
     const RUNGS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 32.0, 128.0, 512.0];
 
-    fn of(curve: impl Fn(f64) -> f64) -> Option<Shape> {
+    fn of(curve: impl Fn(f64) -> f64) -> Option<GrowthShape> {
         let points: Vec<(f64, f64)> = RUNGS.iter().map(|n| (*n, curve(*n))).collect();
         shape(&points)
     }
 
     #[test]
     fn a_queue_grows_in_proportion_and_a_storm_faster() {
-        assert_eq!(of(|_| 3e-4), Some(Shape::Constant));
-        assert_eq!(of(|n| 1e-5 + 2e-6 * n), Some(Shape::Linear));
-        assert_eq!(of(|n| 1e-5 + 2e-8 * n * n), Some(Shape::Worse));
+        assert_eq!(of(|_| 3e-4), Some(GrowthShape::Constant));
+        assert_eq!(of(|n| 1e-5 + 2e-6 * n), Some(GrowthShape::Linear));
+        assert_eq!(of(|n| 1e-5 + 2e-8 * n * n), Some(GrowthShape::Worse));
     }
 
     #[test]
     fn what_shrinks_or_jumps_has_no_steeper_shape_than_it_shows() {
-        assert_eq!(of(|n| 1e-4 * (1.0 + 0.1 / n)), Some(Shape::Constant));
+        assert_eq!(of(|n| 1e-4 * (1.0 + 0.1 / n)), Some(GrowthShape::Constant));
         assert_eq!(of(|n| if n > 100.0 { 1e-2 } else { 1e-6 }), None);
         assert_eq!(
             shape(&[(1.0, 1.0), (2.0, 2.0), (4.0, 4.0)]),
@@ -119,7 +103,7 @@ mod tests {
         #[test]
         fn noise_of_a_tenth_does_not_bend_a_line(noise in proptest::collection::vec(-0.1..0.1f64, RUNGS.len()), slope in 1e-7..1e-4f64) {
             let points: Vec<(f64, f64)> = RUNGS.iter().zip(&noise).map(|(n, off)| (*n, slope * n * (1.0 + off))).collect();
-            prop_assert_eq!(shape(&points), Some(Shape::Linear));
+            prop_assert_eq!(shape(&points), Some(GrowthShape::Linear));
         }
     }
 }

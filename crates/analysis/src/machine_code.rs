@@ -2,6 +2,7 @@
 
 use crate::instruction_costs::CodeAddress;
 use scaleprof_bundle::InstructionRow;
+use scaleprof_vocabulary::BranchKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many instructions before the sampled one may be what took the time. On the machines this was tried on it was the one before
@@ -19,8 +20,9 @@ pub struct MachineCode {
 struct Known {
     /// Whether it works in registers alone: its time says nothing of memory.
     in_registers: bool,
-    /// Whether its function begins with it, so that callers come here.
-    is_first: bool,
+    /// Whether it can be come to from where nobody knows: by a call of its function, behind a call, by a jump whose target only its
+    /// running tells.
+    is_entered: bool,
     /// Those that can run right before it.
     before: BTreeSet<i64>,
 }
@@ -34,15 +36,22 @@ impl MachineCode {
         if rows.iter().all(|row| row.access.is_none()) {
             return code;
         }
+        let anywhere = |row: &&InstructionRow| row.branch == Some(BranchKind::Jump) && row.target.is_none();
+        let jumps_anywhere: BTreeSet<i64> = rows.iter().filter(anywhere).map(|row| row.function_start).collect();
         for row in rows {
             let file = code.files.entry((row.module.clone(), row.build_id.clone()));
             let file = file.or_default();
             let known = file.entry(row.address).or_default();
             known.in_registers = is_in_registers(row);
-            known.is_first = row.address == row.function_start;
-            let falls_through = !matches!(row.branch.as_deref(), Some("jump" | "return" | "call"));
-            let next = falls_through.then(|| row.address + i64::from(row.length));
-            let target = row.target.filter(|_| row.branch.as_deref() != Some("call"));
+            known.is_entered |= row.address == row.function_start || jumps_anywhere.contains(&row.function_start);
+            let falls_through = matches!(row.branch, None | Some(BranchKind::Conditional));
+            // Only a damaged table has addresses beyond all.
+            let behind = row.address.checked_add(i64::from(row.length));
+            if let Some(behind) = behind.filter(|_| row.branch == Some(BranchKind::Call)) {
+                file.entry(behind).or_default().is_entered = true;
+            }
+            let next = behind.filter(|_| falls_through);
+            let target = row.target.filter(|_| row.branch != Some(BranchKind::Call));
             for after in next.into_iter().chain(target) {
                 file.entry(after).or_default().before.insert(row.address);
             }
@@ -65,7 +74,7 @@ impl MachineCode {
                 let Some(known) = file.get(address).filter(|known| known.in_registers) else {
                     return false;
                 };
-                let is_known_before = !known.is_first && !known.before.is_empty();
+                let is_known_before = !known.is_entered && !known.before.is_empty();
                 if distance < SKID && !is_known_before {
                     return false;
                 }
@@ -86,7 +95,7 @@ fn is_in_registers(row: &InstructionRow) -> bool {
         "test", "xchg", "xor",
     ];
     let name = row.text.split(' ').next().unwrap_or("");
-    let jumps = matches!(row.branch.as_deref(), Some("jump" | "conditional"));
+    let jumps = matches!(row.branch, Some(BranchKind::Jump | BranchKind::Conditional));
     let chooses = name.starts_with("cmov") || name.starts_with("set");
     row.access.is_none() && (jumps || chooses || WITH_REGISTERS.contains(&name))
 }
@@ -94,9 +103,10 @@ fn is_in_registers(row: &InstructionRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scaleprof_vocabulary::AccessKind;
 
     /// Instructions of four bytes from 0x100 on: text, what they do with memory, how and where they branch.
-    type Made = (&'static str, Option<&'static str>, Option<(&'static str, i64)>);
+    type Made = (&'static str, Option<AccessKind>, Option<(BranchKind, i64)>);
 
     fn code(made: &[Made]) -> MachineCode {
         let row = |(number, (text, access, branch)): (i64, &Made)| InstructionRow {
@@ -106,9 +116,9 @@ mod tests {
             address: 0x100 + 4 * number,
             length: 4,
             text: (*text).to_owned(),
-            access: access.map(str::to_owned),
-            branch: branch.map(|(kind, _)| kind.to_owned()),
-            target: branch.map(|(_, target)| target),
+            access: *access,
+            branch: branch.map(|(kind, _)| kind),
+            target: branch.map(|(_, target)| target).filter(|target| *target > 0),
             ..InstructionRow::default()
         };
         let mut rows: Vec<InstructionRow> = (0..).zip(made).map(row).collect();
@@ -117,7 +127,7 @@ mod tests {
             address: 0x1000,
             length: 4,
             text: "mov rax,[rdi]".to_owned(),
-            access: Some("read".to_owned()),
+            access: Some(AccessKind::Read),
             ..InstructionRow::default()
         });
         MachineCode::from_rows(&rows)
@@ -139,8 +149,8 @@ mod tests {
         ("add rdx,1", None, None),
         ("add rax,rcx", None, None),
         ("cmp rsi,rdx", None, None),
-        ("jne 108h", None, Some(("conditional", 0x108))),
-        ("ret", None, Some(("return", 0))),
+        ("jne 108h", None, Some((BranchKind::Conditional, 0x108))),
+        ("ret", None, Some((BranchKind::Return, 0))),
     ];
 
     #[test]
@@ -162,18 +172,29 @@ mod tests {
     fn a_load_that_can_run_shortly_before_may_be_what_is_waited_for() {
         for place in [2, 3, 4, 5] {
             let mut made = IN_REGISTERS;
-            made[place].1 = Some("read");
+            made[place].1 = Some(AccessKind::Read);
             assert!(!cannot(&code(&made), 0x114), "a load at {place}");
         }
         // It is reached over the jump back.
         let mut made = IN_REGISTERS;
-        made[6].1 = Some("read");
+        made[6].1 = Some(AccessKind::Read);
         assert!(!cannot(&code(&made), 0x114));
         let mut made = IN_REGISTERS;
-        made[3] = ("call 900h", None, Some(("call", 0x900)));
+        made[3] = ("call 900h", None, Some((BranchKind::Call, 0x900)));
         assert!(!cannot(&code(&made), 0x114), "a function was called");
+        // Also where another way leads there too.
         let mut made = IN_REGISTERS;
-        made[6].2 = Some(("conditional", 0x100));
+        made[3] = ("call 900h", None, Some((BranchKind::Call, 0x900)));
+        made[6].2 = Some((BranchKind::Conditional, 0x110));
+        assert!(!cannot(&code(&made), 0x114));
+        let mut made = IN_REGISTERS;
+        made[7] = ("jmp rax", None, Some((BranchKind::Jump, 0)));
+        assert!(
+            !cannot(&code(&made), 0x114),
+            "a jump of the function may lead anywhere in it"
+        );
+        let mut made = IN_REGISTERS;
+        made[6].2 = Some((BranchKind::Conditional, 0x100));
         assert!(!cannot(&code(&made), 0x100), "callers come to the top of this loop too");
     }
 
@@ -189,5 +210,20 @@ mod tests {
             })
             .collect();
         assert!(!cannot(&MachineCode::from_rows(&rows), 0x114));
+    }
+
+    #[test]
+    fn a_damaged_table_is_borne() {
+        let row = |address: i64, length: i32| InstructionRow {
+            module: "mysqld".to_owned(),
+            address,
+            length,
+            access: Some(AccessKind::Read),
+            branch: Some(BranchKind::Call),
+            target: Some(i64::MIN),
+            ..InstructionRow::default()
+        };
+        let code = MachineCode::from_rows(&[row(i64::MAX, i32::MAX), row(i64::MIN, i32::MIN), row(-1, 1)]);
+        assert!(!cannot(&code, i64::MAX));
     }
 }

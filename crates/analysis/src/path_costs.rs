@@ -165,8 +165,8 @@ impl PathCosts {
 
     /// Seconds per transaction of those paths of a state that are in `paths`, with their interval.
     pub(crate) fn estimate_within(&self, state: ThreadState, paths: &PathSet) -> Option<Estimate> {
-        let mut places = self.of_state(state);
-        self.together(places.by_ref().filter(|place| paths.contains(&self.paths[*place])))
+        let places = self.of_state(state);
+        self.together(places.filter(|place| paths.contains(&self.paths[*place])))
     }
 
     fn together(&self, places: impl Iterator<Item = usize>) -> Option<Estimate> {

@@ -10,16 +10,27 @@ use scaleprof_bundle::SaturatedPath;
 use scaleprof_vocabulary::ThreadState;
 use std::collections::HashSet;
 
-/// States in which a thread gets on with something that others may need.
-const AT_WORK: [ThreadState; 5] = [
-    ThreadState::Cpu,
-    ThreadState::Io,
-    ThreadState::RunQueue,
-    ThreadState::Sleep,
-    ThreadState::Other,
-];
-/// States in which it waits for others.
-const WAITING: [ThreadState; 3] = [ThreadState::Spin, ThreadState::Lock, ThreadState::Net];
+/// What a thread in a state is for others.
+#[derive(PartialEq, Eq)]
+enum Part {
+    /// It gets on with something that they may need.
+    AtWork,
+    /// It waits for them.
+    Waits,
+    /// It has nothing to do.
+    None,
+}
+
+const fn part(state: ThreadState) -> Part {
+    match state {
+        ThreadState::Cpu | ThreadState::Io | ThreadState::RunQueue | ThreadState::Sleep | ThreadState::Other => {
+            Part::AtWork
+        }
+        ThreadState::Spin | ThreadState::Lock | ThreadState::Net => Part::Waits,
+        ThreadState::Idle => Part::None,
+    }
+}
+
 /// Threads at work that count as one that always is; a sampled figure is never exactly 1.
 const ALWAYS: std::ops::RangeInclusive<f64> = 0.85..=1.1;
 /// While the connections double, throughput gains at most so much.
@@ -60,10 +71,10 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     }
     let at_work: Vec<Vec<f64>> = rungs
         .iter()
-        .map(|rung| threads_in(rung, &AT_WORK, call_paths))
+        .map(|rung| threads_in(rung, &Part::AtWork, call_paths))
         .collect();
     // Where others wait within a path, more than one can be in it, however many are at work there.
-    let waiting_within = threads_in(last, &WAITING, call_paths);
+    let waiting_within = threads_in(last, &Part::Waits, call_paths);
     let (Some(now), Some(then)) = (
         at_work.last(),
         rungs
@@ -96,9 +107,10 @@ fn of(threads: &[f64], path: PathId) -> f64 {
 }
 
 /// Threads in these states within each path, its inner ones included, by the path's place.
-fn threads_in(rung: &Loaded<'_>, states: &[ThreadState], call_paths: &CallPaths<'_>) -> Vec<f64> {
+fn threads_in(rung: &Loaded<'_>, meant: &Part, call_paths: &CallPaths<'_>) -> Vec<f64> {
     let mut threads = vec![0.0; call_paths.ids().len()];
-    for (pathway, seconds) in states.iter().flat_map(|state| rung.costs.with_seconds(*state)) {
+    let states = ThreadState::ALL.into_iter().filter(|state| part(*state) == *meant);
+    for (pathway, seconds) in states.flat_map(|state| rung.costs.with_seconds(state)) {
         if let Some(sum) = threads.get_mut(pathway.path.place()) {
             *sum += seconds * rung.throughput;
         }

@@ -142,7 +142,7 @@ fn lost_paths(
     let mut found: Vec<(f64, LostPath)> = Vec::new();
     for state in ThreadState::ALL {
         // The one is the client's time and the network's; the other is no cause of anything while no CPU is free.
-        if state == ThreadState::Net || (state == ThreadState::RunQueue && last.is_busy) {
+        if state.waits_for_work() || (state == ThreadState::RunQueue && last.is_busy) {
             continue;
         }
         let mut pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
@@ -189,7 +189,7 @@ fn lost_paths(
                 state,
                 path: call_paths.functions(path),
                 lost_threads: lost,
-                shape: shape(&points).map(|shape| shape.name().to_owned()),
+                shape: shape(&points),
             };
             found.push((rank, entry));
         }

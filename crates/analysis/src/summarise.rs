@@ -17,7 +17,9 @@ use crate::tpcc;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::watch::watched;
-use scaleprof_bundle::{Bundle, LadderVerdict, Missing, RunState, RungSummary, SCHEMA, Summary, Verdict, WATCH};
+use scaleprof_bundle::{Bundle, Missing, RungSummary, SCHEMA, Summary, Verdict, WATCH};
+use scaleprof_vocabulary::{LadderVerdict, RunState};
+use std::cell::RefCell;
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
 ///
@@ -111,15 +113,27 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     if profiled.last().is_some_and(|last| !last.costs.is_empty()) {
         profiled.retain(|rung| !rung.costs.is_empty());
     }
+    let unread: RefCell<Option<String>> = RefCell::new(None);
     let surroundings = Surroundings {
         manifest,
         settings: &bundle.settings,
-        code: &|| MachineCode::from_rows(&bundle.instructions().unwrap_or_default()),
+        code: &|| match bundle.instructions() {
+            Ok(rows) => MachineCode::from_rows(&rows),
+            Err(problem) => {
+                unread.replace(Some(problem.to_string()));
+                MachineCode::default()
+            }
+        },
     };
     let Found {
         mut findings,
         explained,
     } = findings(&profiled, &surroundings, &call_paths);
+    warnings.extend(
+        unread
+            .take()
+            .map(|problem| format!("the kept machine code cannot be read: {problem}")),
+    );
     let findings_unavailable = not_looked_for(closed, profiled.len()).map(str::to_owned);
     let scaling = scaling_profile(&profiled, &call_paths);
     let compared = compared(verdict.as_ref(), &explained, scaling.as_ref());

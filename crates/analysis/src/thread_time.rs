@@ -84,7 +84,9 @@ impl Sum {
             return None;
         }
         if self.time.lifetime.is_some() {
-            for state in ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin) {
+            // What nobody tells is unknown, not nothing.
+            let told = |state: &ThreadState| !matches!(state, ThreadState::Spin | ThreadState::Idle);
+            for state in ThreadState::ALL.into_iter().filter(told) {
                 self.time.states[state].get_or_insert(0.0);
             }
         }

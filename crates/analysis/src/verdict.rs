@@ -4,7 +4,8 @@ use crate::decomposition::{Side, decompose};
 use crate::intervals::ratio;
 use crate::numbers::{counted, factor, grouped, percent};
 use crate::peak::{BAND, Rung, peak};
-use scaleprof_bundle::{Decomposition, IronLaw, LadderVerdict, Verdict};
+use scaleprof_bundle::{Decomposition, IronLaw, Verdict};
+use scaleprof_vocabulary::LadderVerdict;
 
 /// Rungs below which nothing is said about scaling.
 pub const FEWEST_RUNGS: usize = 3;

@@ -25,6 +25,7 @@ mod tests;
 mod walk;
 mod x86_64;
 
+use scaleprof_vocabulary::AccessKind;
 use std::ops::Range;
 
 use object::read::elf::ElfFile64;
@@ -35,31 +36,6 @@ use crate::symbols::SymbolError;
 use image::Image;
 pub use places::{TouchedPlace, touched_places};
 pub use start_and_stop::{may_tell, start_and_stop};
-
-/// What an instruction does with a variable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AccessKind {
-    /// Looks at it.
-    Read,
-    /// Puts something there, whatever was there before.
-    Write,
-    /// Reads, changes and writes it in one instruction.
-    Update,
-    /// Hands its address to a function, which may do anything with it.
-    Passed,
-}
-
-impl AccessKind {
-    /// In one word.
-    pub fn name(self) -> &'static str {
-        match self {
-            AccessKind::Read => "read",
-            AccessKind::Write => "write",
-            AccessKind::Update => "update",
-            AccessKind::Passed => "passed_to_call",
-        }
-    }
-}
 
 /// One instruction and a place in memory that it touches, in the file's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

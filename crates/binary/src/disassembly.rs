@@ -10,6 +10,7 @@ mod function;
 mod x86_64;
 
 use object::Architecture;
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 
 use crate::symbols::SymbolFile;
 pub use function::{Disassembler, FunctionListing, ListedInstruction};
@@ -37,32 +38,6 @@ impl Instruction {
     }
 }
 
-/// What kind of branch an instruction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BranchKind {
-    /// Goes there always.
-    Jump,
-    /// Goes there or on.
-    Conditional,
-    /// Goes there and comes back.
-    Call,
-    /// Goes back to the caller.
-    Return,
-}
-
-impl BranchKind {
-    /// In one word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            BranchKind::Jump => "jump",
-            BranchKind::Conditional => "conditional",
-            BranchKind::Call => "call",
-            BranchKind::Return => "return",
-        }
-    }
-}
-
 /// Where an instruction goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
@@ -70,29 +45,6 @@ pub struct Branch {
     pub kind: BranchKind,
     /// The address; none where only its running tells.
     pub target: Option<u64>,
-}
-
-/// What an instruction does with memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AccessKind {
-    /// Loads.
-    Read,
-    /// Stores.
-    Write,
-    /// Loads and stores back.
-    Update,
-}
-
-impl AccessKind {
-    /// In one word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            AccessKind::Read => "read",
-            AccessKind::Write => "write",
-            AccessKind::Update => "update",
-        }
-    }
 }
 
 /// The memory operand of an instruction. What instructions do to the stack without saying so (`push`, `call`) is none.

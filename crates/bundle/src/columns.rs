@@ -12,7 +12,8 @@ use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use scaleprof_vocabulary::{
-    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+    AccessKind, BranchKind, LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus,
+    WakerKind,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -144,6 +145,8 @@ macro_rules! word_cell {
     };
 }
 word_cell!(
+    AccessKind,
+    BranchKind,
     LatencyKind,
     MeasurementOutcome,
     Operation,

@@ -1,6 +1,8 @@
 //! The rows of the table that keeps who touches the variables in the cache lines of hot instructions, so that these lines can be
 //! judged where the server's binary is not.
 
+use scaleprof_vocabulary::AccessKind;
+
 /// One instruction that touches a variable, or a part of one (table `data_accesses`). Where nobody is known to touch it, one row
 /// without an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,7 +36,7 @@ pub struct DataAccessRow {
     pub sampled_after: Option<i64>,
     /// `read`, `write`, `update` (both as one instruction), or `passed_to_call` where only the
     /// address is handed on.
-    pub access: Option<String>,
+    pub access: Option<AccessKind>,
     /// Whether it takes the cache line for itself meanwhile.
     pub locked: bool,
     /// Whether it lies within a loop of its function.

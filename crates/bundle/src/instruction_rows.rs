@@ -1,6 +1,7 @@
 //! The rows of the table that keeps the machine code of the functions that took most CPU time, so that it can be read where the
 //! server's binary is not.
 
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 use std::sync::Arc;
 
 /// One instruction (table `instructions`).
@@ -26,14 +27,14 @@ pub struct InstructionRow {
     pub line: Option<i32>,
     /// Functions that the compiler built in here, outermost first with ` > ` between; none for the function's own code.
     pub inlined: Option<Arc<str>>,
-    /// `jump`, `conditional`, `call` or `return`; none where it goes on to the next.
-    pub branch: Option<String>,
+    /// How it branches; none where it goes on to the next.
+    pub branch: Option<BranchKind>,
     /// Where it goes, in the file's addresses; none where only its running tells.
     pub target: Option<i64>,
     /// Whether it is part of a loop that waits for another thread.
     pub in_spin_loop: bool,
-    /// What it does with the memory that is its operand: `read`, `write` or `update` (both as one instruction).
-    pub access: Option<String>,
+    /// What it does with the memory that is its operand.
+    pub access: Option<AccessKind>,
     /// The address in the file of that memory, where the instruction names it.
     pub data_address: Option<i64>,
     /// Bytes of that memory.

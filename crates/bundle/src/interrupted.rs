@@ -1,10 +1,11 @@
 //! Bundles whose writer is ended from outside.
 
+use crate::Manifest;
 use crate::error::BundleError;
 use crate::reader::read_manifest;
 use crate::writer::{ENDING, MANIFEST, UNFINISHED};
-use crate::{Manifest, RunState};
 use scaleprof_guard::{Folder, replace_in};
+use scaleprof_vocabulary::RunState;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;

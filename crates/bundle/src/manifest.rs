@@ -1,6 +1,7 @@
 //! What was run, on what, and how it ended.
 
 use crate::public_text::without_folders;
+use scaleprof_vocabulary::RunState;
 use serde::{Deserialize, Serialize};
 
 /// `manifest.json`: everything that is needed to repeat the run.
@@ -73,20 +74,6 @@ pub const CALL_PATHS: &str = "call_paths";
 /// Option of a workload that says whether functions that the compiler built into others are told apart in its recordings, where scaleprof
 /// gave the names.
 pub const BUILT_IN: &str = "built_in_functions";
-
-/// How a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// It runs, or was killed before it could say otherwise.
-    Running,
-    /// Every rung was measured.
-    Complete,
-    /// The user stopped it.
-    Interrupted,
-    /// It could not go on.
-    Failed,
-}
 
 /// The server under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

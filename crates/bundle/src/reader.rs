@@ -6,10 +6,11 @@ use crate::part::{Groups, Table, read_part, read_samples};
 use crate::writer::{MANIFEST, REMEDY_RESULTS, SUMMARY, UNFINISHED};
 use crate::{
     BranchRow, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest,
-    MeasurementRow, MeasurementRows, RemedyResult, RunState, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow,
-    SettingRow, StackRow, StateRow, Summary,
+    MeasurementRow, MeasurementRows, RemedyResult, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow,
+    StackRow, StateRow, Summary,
 };
 use crate::{both, in_parallel};
+use scaleprof_vocabulary::RunState;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;

@@ -1,7 +1,7 @@
 //! The scaling profile in `summary.json`: how many of the connections do nothing useful, and where (DESIGN section 2).
 
 use crate::Estimate;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{GrowthShape, ThreadState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub struct LostPath {
     pub path: Vec<String>,
     /// Threads lost in it at each rung of the profile, in its order.
     pub lost_threads: Vec<Estimate>,
-    /// How its time per transaction grows with the connections: `constant`, `linear`, `worse`; none where it cannot be told.
-    pub shape: Option<String>,
+    /// How its time per transaction grows with the connections; none where it cannot be told.
+    pub shape: Option<GrowthShape>,
 }
 
 /// Something that only one thread can do at a time, and that one always does.

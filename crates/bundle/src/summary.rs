@@ -3,7 +3,7 @@
 //! A figure that could not be measured is null, and `missing` says why.
 
 use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, RemedyResult, ScalingProfile, WatchSummary};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{FindingKind, LadderVerdict, ShareOf, ThreadState};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -72,8 +72,8 @@ impl Summary {
 /// One cause of lost throughput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Such as `spin_waiting`; docs/findings.md has all.
-    pub kind: String,
+    /// What kind of trouble it is.
+    pub kind: FindingKind,
     /// One sentence for a person.
     pub title: String,
     /// The part of what a transaction costs at the last rung that it makes up: of its CPU time while the CPUs are busy, of the
@@ -94,22 +94,6 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
     /// What the settings came to where they were tried (`run --try`); empty where they were not.
     pub remedy_results: Vec<RemedyResult>,
-}
-
-/// A whole that the share of a finding is a part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ShareOf {
-    /// CPU time of a transaction on the threads that serve the load.
-    CpuTime,
-    /// Time of the connections for a transaction, N/X.
-    ConnectionTime,
-    /// The transactions.
-    Transactions,
-    /// The rungs.
-    Rungs,
-    /// Throughput.
-    Throughput,
 }
 
 /// How much of what a transaction takes more than at the rung that it is compared with the findings explain, in one account.
@@ -365,21 +349,6 @@ pub struct Verdict {
     pub decomposition: Option<Decomposition>,
     /// One sentence for a person.
     pub sentence: String,
-}
-
-/// How throughput goes as connections are added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LadderVerdict {
-    /// It rises to its peak and holds at least 95 % of it.
-    Scales,
-    /// It surely loses some of its peak, too little to call it a fall. No run has this verdict yet.
-    Declines,
-    /// A rung past the peak surely loses more than 5 %.
-    FallsOver,
-    /// Fewer than three rungs count, the load is an open loop, too few connections were at work at
-    /// the last rung, or that is below 95 % of the peak and a fall is not sure.
-    Inconclusive,
 }
 
 /// ln X(to) - ln X(from) by the factors of the iron law.

@@ -38,8 +38,8 @@ pub(crate) struct ExportArguments {
     /// transaction took least CPU time]
     #[arg(long, value_name = "N")]
     pub(crate) base_rung: Option<u32>,
-    /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, or all [default: all but
-    /// net, the wait for the client]
+    /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, idle, or all [default: all but
+    /// net, the wait for the client, and idle]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = state)]
     pub(crate) states: Vec<States>,
     /// Which threads: those that serve the load, or also those that serve no connection or another one

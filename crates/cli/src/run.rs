@@ -11,7 +11,7 @@ use crate::topology_arguments::TopologyArguments;
 use crate::trying;
 use anyhow::bail;
 use scaleprof_builds::server_path;
-use scaleprof_bundle::RunState;
+use scaleprof_vocabulary::RunState;
 use scaleprof_experiment::{
     Attach, LoadOptions, RunOptions, RunResult, ServerChoice, WorkloadChoice, names_something, run,
 };

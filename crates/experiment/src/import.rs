@@ -32,12 +32,13 @@ use sampling::check_time;
 use scaleprof_analysis::summarise;
 use scaleprof_binary::truncated::truncated_files;
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, Halt, Manifest, Missing, RunState, Samples, Summary, tell_interrupted,
+    Bundle, BundleError, BundleWriter, Halt, Manifest, Missing, Samples, Summary, tell_interrupted,
 };
 use scaleprof_profile::import::{
     CallPaths, Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
 };
 use scaleprof_profile::perf_stat::PerfStat;
+use scaleprof_vocabulary::RunState;
 use std::collections::{BTreeMap, HashSet};
 use std::iter::Copied;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use crate::code_source::{CodeFile, CodeSource};
 use crate::data_accesses::keep_data_accesses;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow, both};
-use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
+use scaleprof_probe::disassembly::FunctionListing;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -35,15 +35,13 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
                 let chain = chains.entry(&listed.inlined);
                 Arc::clone(chain.or_insert_with(|| chain_of(&listed.inlined).into()))
             }),
-            branch: instruction
-                .branch
-                .map(|branch| BranchKind::name(branch.kind).to_owned()),
+            branch: instruction.branch.map(|branch| branch.kind),
             target: instruction
                 .branch
                 .and_then(|branch| branch.target)
                 .map(|target| target as i64),
             in_spin_loop: listed.waits,
-            access: access.map(|access| AccessKind::name(access.kind).to_owned()),
+            access: access.map(|access| access.kind),
             data_address: access.and_then(|access| access.address).map(|address| address as i64),
             data_size: access
                 .and_then(|access| access.size)

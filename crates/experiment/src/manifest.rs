@@ -2,7 +2,8 @@
 
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::target::Target;
-use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, UNKNOWN, Workload};
+use scaleprof_bundle::{Ladder, Machine, Manifest, Server, SettingRow, UNKNOWN, Workload};
+use scaleprof_vocabulary::RunState;
 use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
 use scaleprof_wire::Client;

@@ -1,10 +1,10 @@
 //! What a binary's machine code and symbols say of the variables that threads share, as the rows that cache lines are judged by.
 
 use foldhash::{HashMap, HashSet};
-use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
+use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, Untouched};
 use scaleprof_bundle::{both, in_parallel};
 use scaleprof_probe::data_access::{
-    Access, AccessKind, DataAccesses, FunctionAccesses, TouchedPlace, may_tell, start_and_stop, touched_places,
+    Access, DataAccesses, FunctionAccesses, TouchedPlace, may_tell, start_and_stop, touched_places,
 };
 use scaleprof_probe::data_layout::{DataLayout, FileLayout};
 use scaleprof_probe::spin::SpinLoops;
@@ -242,12 +242,7 @@ fn places(layout: &DataLayout, touched: Vec<TouchedPlace>, symbols: &SymbolFile,
 fn row(function: usize, access: &Access, symbols: &SymbolFile, waiting: &SpinLoops) -> PlaceAccess {
     PlaceAccess {
         function,
-        kind: match access.kind {
-            AccessKind::Read => PlaceUse::Read,
-            AccessKind::Write => PlaceUse::Write,
-            AccessKind::Update => PlaceUse::Update,
-            AccessKind::Passed => PlaceUse::Passed,
-        },
+        kind: access.kind,
         locked: access.locked,
         in_loop: access.in_loop,
         in_spin_loop: waiting.contains(access.instruction),

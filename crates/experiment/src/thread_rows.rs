@@ -9,8 +9,7 @@ use crate::stretch::{Counts, LostBy, Stretch, SwitchTime, Switching, ThreadStret
 
 /// The states that a collector tells; spinning is found later, in the stacks.
 fn told_states() -> impl Iterator<Item = ThreadState> {
-    let in_kernel = ThreadState::ALL.into_iter().take(ThreadState::IN_KERNEL);
-    in_kernel.filter(|state| *state != ThreadState::Spin)
+    ThreadState::in_kernel().filter(|state| *state != ThreadState::Spin)
 }
 
 pub(crate) fn second_rows(

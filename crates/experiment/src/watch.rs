@@ -10,12 +10,12 @@ use crate::target::cpus_of;
 use crate::threads::{Load, ThreadWatch};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, MeasurementRow, MeasurementRows, Missing,
-    RunState, Server, SettingRow, Summary, WATCH, Workload,
+    Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, MeasurementRow, MeasurementRows, Missing, Server,
+    SettingRow, Summary, WATCH, Workload,
 };
 use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions, how_to_get_privileges};
 use scaleprof_server::CpuSet;
-use scaleprof_vocabulary::{MeasurementOutcome, Role, ThreadState};
+use scaleprof_vocabulary::{MeasurementOutcome, Role, RunState, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

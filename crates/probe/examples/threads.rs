@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             exact.iter().sum::<f64>(),
             reading.samples.len()
         );
-        for state in ThreadState::ALL {
+        for state in ThreadState::in_kernel() {
             println!(
                 "  {:6} exact {:8.3} sampled {:8.3}",
                 state.name(),

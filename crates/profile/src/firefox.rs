@@ -87,7 +87,7 @@ fn samples(thread: &ThreadLine, tables: &mut Tables<'_>) -> Samples {
 }
 
 /// The states, the first for what has none: it must be grey.
-const CATEGORIES: [Category; 8] = [
+const CATEGORIES: [Category; ThreadState::ALL.len()] = [
     Category::new("Other waits", "grey"),
     Category::new("On a CPU", "green"),
     Category::new("Spinning", "red"),
@@ -96,6 +96,7 @@ const CATEGORIES: [Category; 8] = [
     Category::new("Waiting for a disk", "blue"),
     Category::new("Waiting for the client", "lightblue"),
     Category::new("Asleep", "brown"),
+    Category::new("Waiting for work", "grey"),
 ];
 
 /// The place of a state in [`CATEGORIES`].
@@ -109,5 +110,6 @@ fn category(state: ThreadState) -> usize {
         ThreadState::Io => 5,
         ThreadState::Net => 6,
         ThreadState::Sleep => 7,
+        ThreadState::Idle => 8,
     }
 }

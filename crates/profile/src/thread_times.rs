@@ -56,6 +56,6 @@ mod tests {
             one[state] = 1 + state as u64;
             all += one;
         }
-        assert_eq!((all.in_all_states(), all.lifetime, all[ThreadState::Lock]), (36, 80, 4));
+        assert_eq!((all.in_all_states(), all.lifetime, all[ThreadState::Lock]), (45, 90, 4));
     }
 }

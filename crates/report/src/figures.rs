@@ -1,7 +1,5 @@
 //! Figures as people read them: thousands set apart, as many digits as the figure deserves.
 
-use scaleprof_bundle::{Finding, ShareOf};
-
 /// A number with about three significant digits and its thousands set apart: `13 300`, `412`, `4.07`, `0.0312`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -58,17 +56,6 @@ pub(crate) fn percent(share: f64) -> String {
         return "–".into();
     }
     format!("{:.1} %", share * 100.0)
-}
-
-/// What the share of a finding is a part of, for the end of `12 % of`.
-pub(crate) fn whole_of(finding: &Finding) -> &'static str {
-    match finding.share_of {
-        ShareOf::ConnectionTime => "the connections\u{2019} time",
-        ShareOf::Transactions => "the transactions",
-        ShareOf::Rungs => "the rungs",
-        ShareOf::Throughput => "the throughput",
-        ShareOf::CpuTime => "a transaction\u{2019}s CPU time",
-    }
 }
 
 fn with_thousands(digits: &str) -> String {

@@ -4,14 +4,20 @@
 //! programs holds as a word. Each is an enum with the word that is [stored](Word::name) and the one that people are
 //! [shown](Word::label) in full; elsewhere in the program there are only the enums. Nothing here knows how anything is measured.
 
+mod code;
+mod findings;
 mod measurements;
 mod per_state;
+mod runs;
 mod stacks;
 mod threads;
 mod word;
 
+pub use code::{AccessKind, BranchKind};
+pub use findings::{FindingKind, GrowthShape, ShareOf};
 pub use measurements::{LatencyKind, MeasurementOutcome, Operation};
 pub use per_state::PerState;
+pub use runs::{LadderVerdict, RunState};
 pub use stacks::{SymbolSource, UnwindStatus, WakerKind};
 pub use threads::{Role, ThreadState};
 pub use word::{UnknownWord, Word};

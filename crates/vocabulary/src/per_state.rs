@@ -1,7 +1,7 @@
 //! A figure for each state.
 
 use crate::ThreadState;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
@@ -74,7 +74,7 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for PerState<T> {
     }
 }
 
-/// Reads the object again. What a newer version has more is passed over, as everywhere in JSON.
+/// Reads the object again. A state of a newer version is an error: without it the sum would be too small.
 struct ByName<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ByName<T> {
@@ -87,12 +87,8 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ByName<T> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PerState<T>, A::Error> {
         let mut all = PerState::from_fn(|_| T::default());
         while let Some(name) = map.next_key::<String>()? {
-            match ThreadState::parse(&name) {
-                Ok(state) => all[state] = map.next_value()?,
-                Err(_) => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+            let state = ThreadState::parse(&name).map_err(A::Error::custom)?;
+            all[state] = map.next_value()?;
         }
         Ok(all)
     }
@@ -108,17 +104,17 @@ mod tests {
         let seconds: PerState<Option<f64>> = told.into_iter().collect();
         assert_eq!(seconds.sum(), 1.75);
         let json = serde_json::to_string(&seconds).expect("an object");
-        let expected =
-            r#"{"cpu":1.5,"spin":null,"runq":0.25,"lock":null,"io":null,"net":null,"sleep":null,"other":null}"#;
+        let expected = r#"{"cpu":1.5,"spin":null,"runq":0.25,"lock":null,"io":null,"net":null,"sleep":null,"other":null,"idle":null}"#;
         assert_eq!(json, expected);
         assert_eq!(
             serde_json::from_str::<PerState<Option<f64>>>(&json).expect("read"),
             seconds
         );
-        let newer = r#"{"dreaming": [1], "cpu": 1.5, "runq": 0.25}"#;
-        assert_eq!(
-            serde_json::from_str::<PerState<Option<f64>>>(newer).expect("read"),
-            seconds
+        let newer = r#"{"dreaming": 1.0, "cpu": 1.5, "runq": 0.25}"#;
+        let problem = serde_json::from_str::<PerState<Option<f64>>>(newer).expect_err("a newer state");
+        assert!(
+            problem.to_string().contains("\"dreaming\" is no ThreadState"),
+            "{problem}"
         );
     }
 }

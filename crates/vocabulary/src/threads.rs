@@ -25,6 +25,9 @@ words! {
         Sleep: "sleep" ("asleep"),
         /// Blocked by anything else: a page fault, a signal, a pipe.
         Other: "other" ("blocked otherwise"),
+        /// A thread of a pool that waits for work. No collector tells it from the others yet; when one does, it is by the role of the
+        /// thread and the place where it waits.
+        Idle: "idle" ("waiting for work"),
     }
 }
 
@@ -32,10 +35,30 @@ impl ThreadState {
     /// How many of them the kernel's programs tell apart.
     pub const IN_KERNEL: usize = 8;
 
-    /// The state of that number.
+    /// Those that the kernel's programs tell apart.
+    pub fn in_kernel() -> impl ExactSizeIterator<Item = ThreadState> {
+        Self::ALL.into_iter().take(Self::IN_KERNEL)
+    }
+
+    /// The state that the kernel's programs mean by that number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<ThreadState> {
-        Self::ALL.get(usize::from(number)).copied()
+        Self::ALL[..Self::IN_KERNEL].get(usize::from(number)).copied()
+    }
+
+    /// Whether the thread waits for something to do: for its client, or in a pool. That is no cost of the server's.
+    #[must_use]
+    pub const fn waits_for_work(self) -> bool {
+        match self {
+            ThreadState::Net | ThreadState::Idle => true,
+            ThreadState::Cpu
+            | ThreadState::Spin
+            | ThreadState::RunQueue
+            | ThreadState::Lock
+            | ThreadState::Io
+            | ThreadState::Sleep
+            | ThreadState::Other => false,
+        }
     }
 
     /// Whether the thread is on a CPU, whatever it does there.
@@ -65,8 +88,8 @@ mod tests {
     fn numbers_lead_back_to_their_state() {
         for (number, state) in (0..).zip(ThreadState::ALL) {
             assert_eq!(state as u8, number);
-            assert_eq!(ThreadState::from_number(number), Some(state));
+            let is_in_kernel = usize::from(number) < ThreadState::IN_KERNEL;
+            assert_eq!(ThreadState::from_number(number), is_in_kernel.then_some(state));
         }
-        assert_eq!(ThreadState::from_number(ThreadState::ALL.len() as u8), None);
     }
 }

@@ -161,6 +161,13 @@ mod tests {
         leads_back::<MeasurementOutcome>();
         leads_back::<LatencyKind>();
         leads_back::<Operation>();
+        leads_back::<BranchKind>();
+        leads_back::<AccessKind>();
+        leads_back::<FindingKind>();
+        leads_back::<ShareOf>();
+        leads_back::<GrowthShape>();
+        leads_back::<RunState>();
+        leads_back::<LadderVerdict>();
     }
 
     #[test]

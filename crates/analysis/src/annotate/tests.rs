@@ -3,7 +3,7 @@ use crate::instruction_costs::tests::bundle;
 use crate::made_up_sample::sample;
 use crate::rung_instructions::by_rung;
 use scaleprof_bundle::{BranchRow, SampleRow};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{BranchKind, ThreadState};
 
 /// `walk` from 0x2000 on: four instructions, the last of which goes back to the second.
 fn rows() -> Vec<InstructionRow> {
@@ -24,12 +24,12 @@ fn rows() -> Vec<InstructionRow> {
             ..row(0x2010, 8, "mov rax, [rdi]")
         },
         InstructionRow {
-            branch: Some("conditional".into()),
+            branch: Some(BranchKind::Conditional),
             target: Some(0x2010),
             ..row(0x2018, 2, "jne 0x2010")
         },
         InstructionRow {
-            branch: Some("call".into()),
+            branch: Some(BranchKind::Call),
             target: Some(0x2000),
             ..row(0x201a, 5, "call walk")
         },

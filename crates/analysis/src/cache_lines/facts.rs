@@ -1,17 +1,6 @@
 //! What the machine code says, as plain rows.
 
-/// What an instruction does with a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PlaceUse {
-    /// Looks at it.
-    Read,
-    /// Puts something there.
-    Write,
-    /// Changes what is there.
-    Update,
-    /// Hands its address to a function.
-    Passed,
-}
+use scaleprof_vocabulary::AccessKind;
 
 /// A function that touches places.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +34,7 @@ pub struct PlaceAccess {
     /// Its function: a place in the list of functions that comes along.
     pub function: usize,
     /// What it does.
-    pub kind: PlaceUse,
+    pub kind: AccessKind,
     /// Whether it takes the line for itself meanwhile.
     pub locked: bool,
     /// Whether it lies within a loop.

@@ -3,7 +3,7 @@
 //! Kept are whole pairs of lines (128 bytes), for the prediction on longer lines needs both. What the rows cannot say by
 //! themselves, because it follows from the whole program (what is a lock, what runs at the start only), is written into them.
 
-use super::facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
+use super::facts::{CodeFunction, Place, PlaceAccess};
 use super::judge::{judge, lines_of};
 use super::judged::LineKind;
 use super::roles::{Program, writes};
@@ -118,7 +118,7 @@ fn rows_of(place: &Place, functions: &[CodeFunction], program: &Program<'_>) -> 
             instruction: Some(access.instruction as i64),
             sampled_at: Some(access.sampled_at[0] as i64),
             sampled_after: Some(access.sampled_at[1] as i64),
-            access: Some(name_of(access.kind).to_owned()),
+            access: Some(access.kind),
             locked: access.locked,
             in_loop: access.in_loop,
             in_spin_loop: access.in_spin_loop,
@@ -154,7 +154,7 @@ pub(super) fn facts_of(rows: &[&DataAccessRow]) -> (Vec<Place>, Vec<CodeFunction
         let (Some(function), Some(instruction)) = (&row.function, row.instruction) else {
             continue;
         };
-        let Some(what) = row.access.as_deref().and_then(use_of) else {
+        let Some(what) = row.access else {
             continue;
         };
         let number = *numbers.entry((function, row.call_sites)).or_insert_with(|| {
@@ -179,23 +179,4 @@ pub(super) fn facts_of(rows: &[&DataAccessRow]) -> (Vec<Place>, Vec<CodeFunction
         });
     }
     (places.into_values().collect(), functions)
-}
-
-fn name_of(what: PlaceUse) -> &'static str {
-    match what {
-        PlaceUse::Read => "read",
-        PlaceUse::Write => "write",
-        PlaceUse::Update => "update",
-        PlaceUse::Passed => "passed_to_call",
-    }
-}
-
-fn use_of(name: &str) -> Option<PlaceUse> {
-    match name {
-        "read" => Some(PlaceUse::Read),
-        "write" => Some(PlaceUse::Write),
-        "update" => Some(PlaceUse::Update),
-        "passed_to_call" => Some(PlaceUse::Passed),
-        _ => None,
-    }
 }

@@ -1,13 +1,14 @@
 //! The judged lines of a bundle, from its own table of who touches what: no binary is needed.
 
 use super::costs::{AtAddresses, MeasuredCosts};
-use super::facts::{CodeFunction, Place, PlaceUse};
+use super::facts::{CodeFunction, Place};
 use super::judge::{judge, order};
 use super::judged::{JudgedLine, LineKind};
 use super::kept::{LINE, PAIR, facts_of};
 use super::roles::{Program, writes};
 use crate::rung_instructions::RungInstructions;
 use scaleprof_bundle::{DataAccessRow, Estimate};
+use scaleprof_vocabulary::AccessKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A judged line with what its instructions cost at every rung.
@@ -118,7 +119,7 @@ fn shown(
         let Some(number) = judged else { continue };
         let mut by_function: BTreeMap<(usize, bool), Vec<&super::PlaceAccess>> = BTreeMap::new();
         let running = place.accesses.iter().filter(|access| program.runs(place, access));
-        for access in running.filter(|access| access.kind != PlaceUse::Passed) {
+        for access in running.filter(|access| access.kind != AccessKind::Passed) {
             by_function
                 .entry((access.function, writes(access.kind)))
                 .or_default()
@@ -177,7 +178,7 @@ mod tests {
         INIT, INSERT, OTHER, SEARCH, SPIN, SPIN_MORE, access, counter, functions, place, rung, setting,
     };
     use super::*;
-    use PlaceUse::{Passed, Read, Update, Write};
+    use AccessKind::{Passed, Read, Update, Write};
     use proptest::prelude::*;
     use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! What a place is to its neighbours, from who touches it.
 
 use super::costs::MeasuredCosts;
-use super::facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
+use super::facts::{CodeFunction, Place, PlaceAccess};
 use super::judged::{JudgedPlace, PlaceRole, Toucher};
+use scaleprof_vocabulary::AccessKind;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Parts of names of locks, and of functions that take locks.
@@ -77,7 +78,7 @@ impl<'a> Program<'a> {
             .filter(|access| self.runs(place, access))
             .any(|access| {
                 let by_function = access.callee.as_deref().is_some_and(sounds_like_lock);
-                (access.locked && writes(access.kind)) || (access.kind == PlaceUse::Passed && by_function)
+                (access.locked && writes(access.kind)) || (access.kind == AccessKind::Passed && by_function)
             });
         let mut beginnings = beginnings(&place.name);
         // The shortest part of the name that says it: all of that object is the lock.
@@ -114,9 +115,9 @@ impl<'a> Touched<'a> {
             writes: BTreeMap::new(),
             program,
         };
-        touched.reads = touched.weights(|what| what == PlaceUse::Read);
+        touched.reads = touched.weights(|what| what == AccessKind::Read);
         touched.writes = touched.weights(writes);
-        let passed = touched.weights(|what| what == PlaceUse::Passed);
+        let passed = touched.weights(|what| what == AccessKind::Passed);
         touched.role = if program.is_of_lock(place) {
             touched.writes.extend(passed);
             PlaceRole::Lock
@@ -136,7 +137,7 @@ impl<'a> Touched<'a> {
     /// not with settings.
     fn counts(&self) -> bool {
         self.running().any(|access| {
-            access.kind == PlaceUse::Update
+            access.kind == AccessKind::Update
                 || (writes(access.kind)
                     && (access.locked || access.in_loop || self.reads.contains_key(&access.function)))
         })
@@ -164,7 +165,7 @@ impl<'a> Touched<'a> {
         place.accesses.iter().filter(move |access| program.runs(place, access))
     }
 
-    fn weights(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> BTreeMap<usize, f64> {
+    fn weights(&self, is_wanted: impl Fn(AccessKind) -> bool) -> BTreeMap<usize, f64> {
         let mut by_function: BTreeMap<usize, f64> = BTreeMap::new();
         for access in self.running().filter(|access| is_wanted(access.kind)) {
             let calls = self
@@ -185,7 +186,7 @@ impl<'a> Touched<'a> {
     }
 
     /// Functions that touch it so, the most used first.
-    fn touchers(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> Vec<Toucher> {
+    fn touchers(&self, is_wanted: impl Fn(AccessKind) -> bool) -> Vec<Toucher> {
         let mut sites: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
         for access in self.running().filter(|access| is_wanted(access.kind)) {
             if let Some(function) = self.program.functions.get(access.function) {
@@ -204,7 +205,7 @@ impl<'a> Touched<'a> {
     }
 
     /// Functions that touch it so, while the server runs or otherwise.
-    fn count(&self, runs: bool, is_wanted: impl Fn(PlaceUse) -> bool) -> u32 {
+    fn count(&self, runs: bool, is_wanted: impl Fn(AccessKind) -> bool) -> u32 {
         let accesses = self.place.accesses.iter();
         let of_kind = accesses.filter(|access| is_wanted(access.kind) && self.program.runs(self.place, access) == runs);
         let functions: BTreeSet<usize> = of_kind.map(|access| access.function).collect();
@@ -213,7 +214,7 @@ impl<'a> Touched<'a> {
 
     /// As it is shown.
     pub(super) fn judged(&self, line: u64, costs: Option<&MeasuredCosts<'_>>) -> JudgedPlace {
-        let cost = |is_wanted: fn(PlaceUse) -> bool| {
+        let cost = |is_wanted: fn(AccessKind) -> bool| {
             let sites = self.running().filter(|access| is_wanted(access.kind));
             costs?.of_instructions(sites.map(|access| (access.instruction, access.sampled_at)))
         };
@@ -225,12 +226,12 @@ impl<'a> Touched<'a> {
             role: self.role,
             read_weight: self.reads.values().sum(),
             write_weight: self.writes.values().sum(),
-            readers: self.touchers(|what| what == PlaceUse::Read),
+            readers: self.touchers(|what| what == AccessKind::Read),
             writers: self.touchers(writes),
             locked: self.running().any(|access| access.locked && writes(access.kind)),
-            address_passed_by: self.count(true, |what| what == PlaceUse::Passed),
+            address_passed_by: self.count(true, |what| what == AccessKind::Passed),
             rare_writers: self.count(false, writes),
-            read_cost: cost(|what| what == PlaceUse::Read),
+            read_cost: cost(|what| what == AccessKind::Read),
             write_cost: cost(writes),
             write_rate: None,
         }
@@ -246,8 +247,8 @@ fn beginnings(name: &str) -> impl Iterator<Item = &str> {
     ends.filter_map(|end| name.get(..end))
 }
 
-pub(super) fn writes(what: PlaceUse) -> bool {
-    matches!(what, PlaceUse::Write | PlaceUse::Update)
+pub(super) fn writes(what: AccessKind) -> bool {
+    matches!(what, AccessKind::Write | AccessKind::Update)
 }
 
 fn sounds_like_lock(name: &str) -> bool {

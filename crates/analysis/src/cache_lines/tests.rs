@@ -6,7 +6,7 @@ use crate::rung_instructions::RungInstructions;
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::{FrameRow, SampleRow, Samples, StackRow, UtcMicros};
-use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, UnwindStatus};
+use scaleprof_vocabulary::{AccessKind, Role, SymbolSource, ThreadState, UnwindStatus};
 
 pub(super) fn function(name: &str) -> CodeFunction {
     CodeFunction {
@@ -16,7 +16,7 @@ pub(super) fn function(name: &str) -> CodeFunction {
     }
 }
 
-pub(super) fn access(function: usize, what: PlaceUse, instruction: u64) -> PlaceAccess {
+pub(super) fn access(function: usize, what: AccessKind, instruction: u64) -> PlaceAccess {
     PlaceAccess {
         function,
         kind: what,
@@ -52,7 +52,7 @@ pub(super) const SPIN_MORE: usize = 3;
 pub(super) const INIT: usize = 4;
 pub(super) const OTHER: usize = 5;
 
-use PlaceUse::{Passed, Read, Update, Write};
+use AccessKind::{Passed, Read, Update, Write};
 
 /// A setting that two functions read, and that the start writes.
 pub(super) fn setting(address: u64) -> Place {
@@ -538,7 +538,7 @@ fn many_settings_that_are_seldom_set_come_behind_one_counter() {
 
 #[test]
 fn lines_that_nobody_was_seen_at_come_behind_those_where_somebody_was() {
-    let more = |name: &str, address: u64, what: PlaceUse, at: u64| {
+    let more = |name: &str, address: u64, what: AccessKind, at: u64| {
         let by = [SEARCH, INSERT, SPIN, SPIN_MORE, OTHER];
         let by = if what == Read { &by[..3] } else { &by[3..] };
         let accesses = by.iter().map(|function| access(*function, what, at)).collect();

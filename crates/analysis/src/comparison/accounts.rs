@@ -156,17 +156,19 @@ impl Sides {
 }
 
 /// While the CPUs are busy waiting loses nothing: somebody else runs meanwhile.
-pub(super) fn accounts(busy: bool) -> &'static [Account] {
-    const ALL: [Account; 5] = [
-        Account::OnCpu,
-        Account::Waiting(ThreadState::Lock),
-        Account::Waiting(ThreadState::Io),
-        Account::Waiting(ThreadState::Sleep),
-        Account::Waiting(ThreadState::Other),
-    ];
-    match busy {
-        true => &ALL[..1],
-        false => &ALL,
+pub(super) fn accounts(busy: bool) -> impl Iterator<Item = Account> {
+    ThreadState::ALL
+        .into_iter()
+        .filter_map(account_of)
+        .filter(move |account| !busy || *account == Account::OnCpu)
+}
+
+/// The account that begins with this state; none of what is in another already, or is no cost of the server's.
+const fn account_of(state: ThreadState) -> Option<Account> {
+    match state {
+        ThreadState::Cpu => Some(Account::OnCpu),
+        ThreadState::Lock | ThreadState::Io | ThreadState::Sleep | ThreadState::Other => Some(Account::Waiting(state)),
+        ThreadState::Spin | ThreadState::RunQueue | ThreadState::Net | ThreadState::Idle => None,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{ConditionEffect, Difference, RungChange, SettingChange};
 use crate::per::Per;
-use scaleprof_bundle::{BUILT_IN, Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
+use scaleprof_bundle::{BUILT_IN, Bundle, CALL_PATHS, IMPORTED, Workload};
 use scaleprof_profile::import::NO_CALLERS;
+use scaleprof_vocabulary::RunState;
 use std::collections::BTreeMap;
 
 /// All that is not the same in server, machine and load, the gravest first.

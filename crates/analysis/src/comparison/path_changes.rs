@@ -101,7 +101,7 @@ fn looked_at(common: &[CommonRung], rungs: &mut [RungChange], call_paths: &CallP
             continue;
         }
         for account in accounts(rung.busy) {
-            let sides = sides(common, *account, rung);
+            let sides = sides(common, account, rung);
             let family = Family::of(&sides, call_paths);
             all.push(Looked {
                 rung: number,

@@ -3,7 +3,7 @@
 use super::bystanders::charge_to_the_fight;
 use super::cover::{Covered, cover};
 use super::finding::Draft;
-use super::kind::{Kind, Marks};
+use super::kind::{Marks, kind_of_cpu_path};
 use super::many_callers::many_callers;
 use super::shared_line::shared_lines;
 use super::uniform_slowdown::uniform_slowdown;
@@ -12,8 +12,7 @@ use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use scaleprof_bundle::ShareOf;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 use std::collections::{BTreeMap, HashSet};
 
 /// Callers that are told of what many places share.
@@ -43,7 +42,7 @@ impl Context<'_> {
             LEAST * cost,
             self.surroundings.code,
         );
-        let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
+        let mut classes: BTreeMap<FindingKind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();
         let names = self.call_paths.function_names();
         let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
@@ -57,7 +56,7 @@ impl Context<'_> {
                 continue;
             }
             let functions = self.call_paths.outwards(pathway.path);
-            match Kind::of_cpu_path(functions.map(|function| marks[function])) {
+            match kind_of_cpu_path(functions.map(|function| marks[function])) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
                 None => rest.push(pathway),
             }
@@ -90,7 +89,7 @@ impl Context<'_> {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
-            let mut draft = self.draft(Kind::CacheLineSharing, path, line.lost.over(cost), base, last);
+            let mut draft = self.draft(FindingKind::CacheLineSharing, path, line.lost.over(cost), base, last);
             if !draft.is_worth_a_word() {
                 continue;
             }
@@ -105,7 +104,7 @@ impl Context<'_> {
         for function in many_callers(&rest, loss, self.call_paths, LEAST * cost) {
             let lost = growth(base.costs, last.costs, &function.pathways, uniform_slowdown);
             let path = vec![names[function.function].clone()];
-            let mut draft = self.draft(Kind::CostGrowth, path, lost.over(cost), base, last);
+            let mut draft = self.draft(FindingKind::CostGrowth, path, lost.over(cost), base, last);
             if !draft.is_worth_a_word() {
                 continue;
             }
@@ -138,7 +137,7 @@ impl Context<'_> {
                 .collect();
             let lost = growth(base.costs, last.costs, &below, uniform_slowdown);
             let functions = self.call_paths.functions(path);
-            let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
+            let mut draft = self.draft(FindingKind::CostGrowth, functions, lost.over(cost), base, last);
             draft.evidence.push(self.change(base, last, &below));
             draft.accounts.pathways = below;
             drafts.push(draft);
@@ -178,7 +177,7 @@ fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, uniform_slowdown:
     }
     let worked = base.summary.ledger.as_ref()?.seconds_per_txn[ThreadState::Cpu]?;
     let longer = worked * (uniform_slowdown - 1.0);
-    let mut draft = Draft::new(Kind::SlowerEverywhere, Vec::new(), counted(longer / cost));
+    let mut draft = Draft::new(FindingKind::SlowerEverywhere, Vec::new(), counted(longer / cost));
     draft.accounts.besides = Some(counted(longer));
     draft.evidence.push(format!(
         "the functions that work hardest take {:.0} % longer for the same work, each about alike (weighted median)",

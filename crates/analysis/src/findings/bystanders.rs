@@ -1,9 +1,9 @@
 //! Code that stands beside a fight and gets dearer by it.
 
 use super::finding::Draft;
-use super::kind::Kind;
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
+use scaleprof_vocabulary::FindingKind;
 
 /// What code beside a fight may have lost, as a part of what the fight itself did: as much was seen of arithmetic in registers,
 /// which nothing but interruptions makes dearer (the planted allocator, crates/experiment/tests/integration/planted: 5 to 12 %).
@@ -31,9 +31,9 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Path
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let Some((gravest, kind)) = gravest else { return };
     let stands_by = |draft: &mut Draft| {
-        draft.kind == Kind::CostGrowth
+        draft.kind == FindingKind::CostGrowth
             && draft.lost.value < BY_EFFECT * gravest
-            && (kind != Kind::CacheLineSharing || times(&draft.accounts.pathways) <= MOST_SLOWED)
+            && (kind != FindingKind::CacheLineSharing || times(&draft.accounts.pathways) <= MOST_SLOWED)
     };
     let (mut by_effect, mut beside) = (0.0, Vec::new());
     for draft in drafts.extract_if(.., stands_by) {
@@ -49,7 +49,7 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Path
             "{} more is lost in code beside it that grew too: {} charged there, and could not be told apart",
             percent(by_effect),
             match fight.kind {
-                Kind::CacheLineSharing => "what the fight for the line does to the rest of its CPU is",
+                FindingKind::CacheLineSharing => "what the fight for the line does to the rest of its CPU is",
                 _ => "interrupts and cold caches after each switch are",
             }
         ));
@@ -61,7 +61,10 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Path
 fn is_a_sure_fight(draft: &Draft) -> bool {
     let is_a_fight = matches!(
         draft.kind,
-        Kind::AllocatorContention | Kind::CacheLineSharing | Kind::KernelSpinlock | Kind::SchedulerOverhead
+        FindingKind::AllocatorContention
+            | FindingKind::CacheLineSharing
+            | FindingKind::KernelSpinlock
+            | FindingKind::SchedulerOverhead
     );
     is_a_fight && draft.is_worth_a_word()
 }
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
     use scaleprof_bundle::Estimate;
 
-    fn draft(kind: Kind, value: f64, low: f64, high: f64) -> Draft {
+    fn draft(kind: FindingKind, value: f64, low: f64, high: f64) -> Draft {
         let lost = Estimate {
             value,
             low: Some(low),
@@ -80,7 +83,7 @@ mod tests {
         Draft::new(kind, Vec::new(), lost)
     }
 
-    fn kinds(mut drafts: Vec<Draft>) -> Vec<Kind> {
+    fn kinds(mut drafts: Vec<Draft>) -> Vec<FindingKind> {
         charge_to_the_fight(&mut drafts, |_| 2.0);
         drafts.retain(Draft::is_worth_a_word);
         drafts.iter().map(|draft| draft.kind).collect()
@@ -88,35 +91,38 @@ mod tests {
 
     #[test]
     fn a_fight_that_may_be_chance_swallows_nothing() {
-        let dearer = || draft(Kind::CostGrowth, 0.029, 0.022, 0.036);
-        let unsure = draft(Kind::AllocatorContention, 0.12, 0.01, 0.23);
-        assert_eq!(kinds(vec![unsure, dearer()]), [Kind::CostGrowth]);
-        let sure = draft(Kind::AllocatorContention, 0.12, 0.1, 0.14);
-        assert_eq!(kinds(vec![sure, dearer()]), [Kind::AllocatorContention]);
+        let dearer = || draft(FindingKind::CostGrowth, 0.029, 0.022, 0.036);
+        let unsure = draft(FindingKind::AllocatorContention, 0.12, 0.01, 0.23);
+        assert_eq!(kinds(vec![unsure, dearer()]), [FindingKind::CostGrowth]);
+        let sure = draft(FindingKind::AllocatorContention, 0.12, 0.1, 0.14);
+        assert_eq!(kinds(vec![sure, dearer()]), [FindingKind::AllocatorContention]);
     }
 
     #[test]
     fn what_stands_beside_a_fight_for_a_cache_line_is_told_there_unless_it_is_large() {
-        let fight = || draft(Kind::CacheLineSharing, 0.44, 0.4, 0.48);
-        let small = draft(Kind::CostGrowth, 0.041, 0.035, 0.047);
-        let large = draft(Kind::CostGrowth, 0.2, 0.18, 0.22);
-        assert_eq!(kinds(vec![fight(), small]), [Kind::CacheLineSharing]);
-        assert_eq!(kinds(vec![fight(), large]), [Kind::CacheLineSharing, Kind::CostGrowth]);
+        let fight = || draft(FindingKind::CacheLineSharing, 0.44, 0.4, 0.48);
+        let small = draft(FindingKind::CostGrowth, 0.041, 0.035, 0.047);
+        let large = draft(FindingKind::CostGrowth, 0.2, 0.18, 0.22);
+        assert_eq!(kinds(vec![fight(), small]), [FindingKind::CacheLineSharing]);
+        assert_eq!(
+            kinds(vec![fight(), large]),
+            [FindingKind::CacheLineSharing, FindingKind::CostGrowth]
+        );
     }
 
     #[test]
     fn what_takes_many_times_as_long_beside_a_fight_for_a_cache_line_has_a_reason_of_its_own() {
-        let fight = draft(Kind::CacheLineSharing, 0.44, 0.4, 0.48);
-        let mut drafts = vec![fight, draft(Kind::CostGrowth, 0.041, 0.035, 0.047)];
+        let fight = draft(FindingKind::CacheLineSharing, 0.44, 0.4, 0.48);
+        let mut drafts = vec![fight, draft(FindingKind::CostGrowth, 0.041, 0.035, 0.047)];
         charge_to_the_fight(&mut drafts, |_| 10.0);
         assert_eq!(drafts.len(), 2);
     }
 
     #[test]
     fn what_is_charged_is_told_of_the_fight_that_is_sure() {
-        let unsure = draft(Kind::KernelSpinlock, 0.3, 0.0, 0.6);
-        let sure = draft(Kind::AllocatorContention, 0.2, 0.15, 0.25);
-        let mut drafts = vec![unsure, sure, draft(Kind::CostGrowth, 0.03, 0.025, 0.035)];
+        let unsure = draft(FindingKind::KernelSpinlock, 0.3, 0.0, 0.6);
+        let sure = draft(FindingKind::AllocatorContention, 0.2, 0.15, 0.25);
+        let mut drafts = vec![unsure, sure, draft(FindingKind::CostGrowth, 0.03, 0.025, 0.035)];
         charge_to_the_fight(&mut drafts, |_| 8.0);
         assert_eq!(drafts.len(), 2);
         assert!(drafts[0].evidence.is_empty(), "{:?}", drafts[0].evidence);

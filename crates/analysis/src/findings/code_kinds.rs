@@ -1,11 +1,11 @@
 //! What kind of code a transaction's time goes into: all that two products have in common, whose functions have other names.
 
-use super::kind::{Kind, Marks};
+use super::kind::{Marks, kind_of_cpu_path};
 use super::knowledge::{Knowledge, is_of_the_c_library};
 use super::row_locks::RowLocks;
 use crate::call_paths::CallPaths;
 use crate::path_costs::PathCosts;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{FindingKind, ThreadState};
 use std::collections::BTreeMap;
 
 /// The kinds, in the order in which they are told: on a CPU first.
@@ -38,7 +38,7 @@ pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product:
                 ThreadState::Lock if row_locks.ends_at_a_row(functions.clone()) => 8,
                 ThreadState::Lock => 9,
                 _ => on_a_cpu(
-                    Kind::of_cpu_path(functions.map(|function| marks[function])),
+                    kind_of_cpu_path(functions.map(|function| marks[function])),
                     call_paths.innermost(pathway.path),
                 ),
             };
@@ -48,12 +48,12 @@ pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product:
     kinds
 }
 
-fn on_a_cpu(kind: Option<Kind>, innermost: &str) -> usize {
+fn on_a_cpu(kind: Option<FindingKind>, innermost: &str) -> usize {
     match kind {
-        Some(Kind::AllocatorContention) => 2,
-        Some(Kind::SchedulerOverhead) => 4,
-        Some(Kind::KernelSpinlock) => 5,
-        Some(Kind::PageFaults) => 6,
+        Some(FindingKind::AllocatorContention) => 2,
+        Some(FindingKind::SchedulerOverhead) => 4,
+        Some(FindingKind::KernelSpinlock) => 5,
+        Some(FindingKind::PageFaults) => 6,
         _ if innermost.ends_with(" [k]") => 7,
         _ if is_of_the_c_library(innermost) => 1,
         _ => 0,
@@ -70,12 +70,18 @@ mod tests {
         assert_eq!(told(None, "row_search_mvcc"), "the server's own code");
         assert_eq!(told(None, "__memcpy_avx"), "the C library");
         assert_eq!(told(None, "ext4_write [k]"), "the kernel otherwise");
-        assert_eq!(told(Some(Kind::PageFaults), "clear_page [k]"), "page faults");
-        assert_eq!(told(Some(Kind::AllocatorContention), "malloc"), "memory allocation");
+        assert_eq!(told(Some(FindingKind::PageFaults), "clear_page [k]"), "page faults");
         assert_eq!(
-            told(Some(Kind::SchedulerOverhead), "schedule [k]"),
+            told(Some(FindingKind::AllocatorContention), "malloc"),
+            "memory allocation"
+        );
+        assert_eq!(
+            told(Some(FindingKind::SchedulerOverhead), "schedule [k]"),
             "the kernel's scheduler and futexes"
         );
-        assert_eq!(told(Some(Kind::KernelSpinlock), "x [k]"), "spinlocks of the kernel");
+        assert_eq!(
+            told(Some(FindingKind::KernelSpinlock), "x [k]"),
+            "spinlocks of the kernel"
+        );
     }
 }

@@ -10,8 +10,8 @@ use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, growth};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use scaleprof_bundle::{Estimate, Explained, ShareOf, UnexplainedPath};
-use scaleprof_vocabulary::{PerState, ThreadState};
+use scaleprof_bundle::{Estimate, Explained, UnexplainedPath};
+use scaleprof_vocabulary::{PerState, ShareOf, ThreadState};
 
 /// Part of the loss from which on a path without a finding is named.
 const WORTH_A_NAME: f64 = 0.01;
@@ -78,7 +78,7 @@ impl Context<'_> {
             .into_iter()
             .filter(|state| !is_cpu || state.is_on_cpu());
         // What waits for a CPU is told by its share: it is no cause. What waits for the client is not the server's.
-        let of_server = states.filter(|state| !matches!(state, ThreadState::RunQueue | ThreadState::Net));
+        let of_server = states.filter(|state| *state != ThreadState::RunQueue && !state.waits_for_work());
         let named = of_server.filter_map(|state| untold.heaviest(state, self.call_paths));
         let heaviest = named.max_by(|a, b| a.share.total_cmp(&b.share));
         let mut found = Explained {

@@ -1,8 +1,8 @@
 //! Transactions that fail because of one another, and are begun again.
 
 use super::finding::Draft;
-use super::kind::Kind;
 use super::{Context, Profiled, counted};
+use scaleprof_vocabulary::FindingKind;
 
 /// Why a transaction fails for another.
 struct Reason {
@@ -47,7 +47,7 @@ impl Context<'_> {
         if failed == 0 || !share.is_finite() {
             return None;
         }
-        let mut draft = Draft::new(Kind::Retries, Vec::new(), counted(share));
+        let mut draft = Draft::new(FindingKind::Retries, Vec::new(), counted(share));
         draft.rungs = (last.summary.connections, last.summary.connections);
         let each: Vec<String> = counts
             .iter()
@@ -61,7 +61,7 @@ impl Context<'_> {
         let most = counts.iter().find(|(_, count)| *count > failed / 2);
         draft.title = most.map(|(reason, _)| reason.title.to_owned());
         let changed = most.filter(|(reason, _)| reason.number == CHANGED_ROW);
-        if let Some(place) = changed.and_then(|_| self.knowledge.place_of(Kind::Retries)) {
+        if let Some(place) = changed.and_then(|_| self.knowledge.place_of(FindingKind::Retries)) {
             draft.known = Some(format!("{} ({})", place.says, place.source));
             self.tell_place(&mut draft, place, last);
         }

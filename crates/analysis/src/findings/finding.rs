@@ -1,12 +1,13 @@
 //! A finding while it is put together.
 
-use super::kind::Kind;
+use super::kind::{remedy, share_of, title};
 use super::{LEAST, WITHOUT_INTERVAL};
 use crate::path_costs::Pathway;
-use scaleprof_bundle::{Estimate, Finding, Remedy, ShareOf};
+use scaleprof_bundle::{Estimate, Finding, Remedy};
+use scaleprof_vocabulary::{FindingKind, ShareOf};
 
 pub(super) struct Draft {
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// In plain words, where its kind does not say enough.
     pub title: Option<String>,
     /// What it is about, where that is known.
@@ -45,7 +46,7 @@ pub(super) struct Accounts {
 }
 
 impl Draft {
-    pub(super) fn new(kind: Kind, path: Vec<String>, lost: Estimate) -> Draft {
+    pub(super) fn new(kind: FindingKind, path: Vec<String>, lost: Estimate) -> Draft {
         Draft {
             kind,
             title: None,
@@ -53,7 +54,7 @@ impl Draft {
             path,
             place: None,
             lost,
-            share_of: kind.share_of(),
+            share_of: share_of(kind),
             accounts: Accounts::default(),
             rungs: (0, 0),
             is_elsewhere: false,
@@ -74,12 +75,12 @@ impl Draft {
     /// few seconds for one must be twice as large.
     pub(super) fn is_worth_a_word(&self) -> bool {
         let least = match self.kind {
-            Kind::Retries => LEAST,
+            FindingKind::Retries => LEAST,
             _ => LEAST * WITHOUT_INTERVAL,
         };
         // That threads spin is known by where they stand, not by a difference that may be chance; only how much of it there is, is not.
         let surely = match self.kind {
-            Kind::SpinWaiting => LEAST / 2.0,
+            FindingKind::SpinWaiting => LEAST / 2.0,
             _ => LEAST,
         };
         match self.lost.low {
@@ -90,7 +91,7 @@ impl Draft {
 
     /// The title that its kind gives it.
     pub(super) fn usual_title(&self) -> String {
-        self.kind.title(self.subject.as_deref(), self.place.as_deref())
+        title(self.kind, self.subject.as_deref(), self.place.as_deref())
     }
 
     pub(super) fn finish(self) -> Finding {
@@ -98,9 +99,9 @@ impl Draft {
         let mut evidence = self.evidence;
         evidence.extend(self.known);
         let mut tries = self.tries;
-        tries.extend(self.kind.remedy().map(str::to_owned));
+        tries.extend(remedy(self.kind).map(str::to_owned));
         Finding {
-            kind: self.kind.name().to_owned(),
+            kind: self.kind,
             title: self.title.unwrap_or(usual_title),
             lost_share: within_the_whole(self.lost, self.share_of),
             share_of: self.share_of,

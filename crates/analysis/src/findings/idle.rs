@@ -3,14 +3,14 @@
 use super::busy::once_each;
 use super::cover::{Covered, cover};
 use super::finding::Draft;
-use super::kind::{Kind, syncs_a_file};
+use super::kind::{is_in_allocator, kind_of_wait, syncs_a_file};
 use super::{Context, LEAST, Profiled};
 use crate::condition::waits_at_condition_variable;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use scaleprof_bundle::{LockSummary, ShareOf};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_bundle::LockSummary;
+use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 
 /// Waiters that are told of waits in many places.
 const MOST_WAITERS: usize = 4;
@@ -55,10 +55,10 @@ impl Context<'_> {
         let untold = |rung: &Profiled<'_>| rung.costs.without(ThreadState::Lock, rung.locks.off_cpu(&numbers));
         let (base_untold, last_untold) = (untold(base), untold(last));
         for (state, plain) in [
-            (ThreadState::Io, Kind::DiskBound),
-            (ThreadState::Lock, Kind::LockConvoy),
-            (ThreadState::Sleep, Kind::Blocked),
-            (ThreadState::Other, Kind::Blocked),
+            (ThreadState::Io, FindingKind::DiskBound),
+            (ThreadState::Lock, FindingKind::LockConvoy),
+            (ThreadState::Sleep, FindingKind::Blocked),
+            (ThreadState::Other, FindingKind::Blocked),
         ] {
             let (before, after) = match state {
                 ThreadState::Lock => (&base_untold, &last_untold),
@@ -92,7 +92,7 @@ impl Context<'_> {
                 if state != ThreadState::Lock && is_told() {
                     continue;
                 }
-                let kind = Kind::of_wait(plain, place, &functions);
+                let kind = kind_of_wait(plain, place, &functions);
                 let asleep = (state == ThreadState::Sleep && kind == plain)
                     .then(|| format!("Threads are made to sleep, in {}", place.unwrap_or("the server")));
                 let mut draft = self.waiting(kind, functions, &below, &compared);
@@ -115,7 +115,7 @@ impl Context<'_> {
     }
 
     /// What the waits on some paths come to.
-    fn waiting(&self, kind: Kind, path: Vec<String>, pathways: &[Pathway], compared: &Compared<'_>) -> Draft {
+    fn waiting(&self, kind: FindingKind, path: Vec<String>, pathways: &[Pathway], compared: &Compared<'_>) -> Draft {
         let Compared {
             before,
             after,
@@ -143,7 +143,7 @@ impl Context<'_> {
         let (_, most, of_most) = waiters.first()?;
         let path = self.call_paths.functions(heaviest(compared.after, of_most)?.path);
         let place = self.knowledge.place_in_server(&path);
-        let kind = Kind::of_wait(Kind::LockConvoy, place, &path);
+        let kind = kind_of_wait(FindingKind::LockConvoy, place, &path);
         let mut draft = self.waiting(kind, path, pathways, compared);
         if *most < MOST_OF_ALL {
             draft.title = Some("Threads queue for locks in many places".to_owned());
@@ -160,16 +160,16 @@ impl Context<'_> {
         let place = self.knowledge.place_in_server(&lock.waiter).map(str::to_owned);
         let syncs = syncs_a_file(&lock.holder);
         let kind = match () {
-            () if Kind::is_in_allocator(&lock.waiter) => Kind::AllocatorContention,
-            () if syncs => Kind::LogStall,
-            () => Kind::of_wait(Kind::LockConvoy, place.as_deref(), &lock.waiter),
+            () if is_in_allocator(&lock.waiter) => FindingKind::AllocatorContention,
+            () if syncs => FindingKind::LogStall,
+            () => kind_of_wait(FindingKind::LockConvoy, place.as_deref(), &lock.waiter),
         };
         let is_condition = waits_at_condition_variable(&lock.waiter);
         let thing = if is_condition { "condition variable" } else { "lock" };
         let mut draft = self.draft(kind, lock.waiter.clone(), lost, base, last);
         draft.accounts.lock = Some(number);
         if let Some(name) = &lock.name {
-            if kind != Kind::AllocatorContention {
+            if kind != FindingKind::AllocatorContention {
                 draft.subject = Some(name.clone());
             }
             draft.evidence.push(format!(
@@ -177,7 +177,7 @@ impl Context<'_> {
                 lock.module.as_deref().unwrap_or("the server")
             ));
         }
-        if kind == Kind::AllocatorContention {
+        if kind == FindingKind::AllocatorContention {
             let under = draft.place.as_deref().unwrap_or("the server");
             draft.title = Some(format!(
                 "Threads queue for the lock of the memory allocator, under {under}"
@@ -213,7 +213,7 @@ impl Context<'_> {
             return;
         }
         let place = draft.place.as_deref().unwrap_or("the server");
-        if draft.kind == Kind::LockConvoy {
+        if draft.kind == FindingKind::LockConvoy {
             let known = draft.subject.as_deref().filter(|subject| Some(*subject) != name);
             let what = known.map_or_else(|| format!("in {place}"), |subject| format!("of {subject}"));
             let named = name.map_or(String::new(), |name| format!(" {name}"));

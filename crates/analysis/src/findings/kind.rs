@@ -2,187 +2,142 @@
 
 use super::knowledge::is_of_the_c_library;
 use crate::condition::waits_at_condition_variable;
-use scaleprof_bundle::ShareOf;
+use scaleprof_vocabulary::{FindingKind, ShareOf};
 
-/// The kinds of findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    SpinWaiting,
-    RowLockWaits,
-    LockConvoy,
-    KernelSpinlock,
-    SchedulerOverhead,
-    AllocatorContention,
-    PageFaults,
-    LogStall,
-    DiskBound,
-    Blocked,
-    Retries,
-    CacheLineSharing,
-    CostGrowth,
-    SlowerEverywhere,
-    ClientLimited,
-    NotWarmedUp,
-    Drifting,
+/// What its share is a part of, as in `summary.json`, where the account that found it does not say otherwise.
+pub(super) fn share_of(kind: FindingKind) -> ShareOf {
+    match kind {
+        FindingKind::RowLockWaits => ShareOf::ConnectionTime,
+        FindingKind::Retries => ShareOf::Transactions,
+        FindingKind::ClientLimited => ShareOf::Rungs,
+        FindingKind::NotWarmedUp | FindingKind::Drifting => ShareOf::Throughput,
+        _ => ShareOf::CpuTime,
+    }
 }
 
-impl Kind {
-    /// As in `summary.json`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::SpinWaiting => "spin_waiting",
-            Kind::RowLockWaits => "row_lock_waits",
-            Kind::LockConvoy => "lock_convoy",
-            Kind::KernelSpinlock => "kernel_spinlock",
-            Kind::SchedulerOverhead => "scheduler_overhead",
-            Kind::AllocatorContention => "allocator_contention",
-            Kind::PageFaults => "page_faults",
-            Kind::LogStall => "log_stall",
-            Kind::DiskBound => "disk_bound",
-            Kind::Blocked => "blocked",
-            Kind::Retries => "retries",
-            Kind::CacheLineSharing => "cache_line_sharing",
-            Kind::CostGrowth => "cost_growth",
-            Kind::SlowerEverywhere => "slower_everywhere",
-            Kind::ClientLimited => "client_limited",
-            Kind::NotWarmedUp => "not_warmed_up",
-            Kind::Drifting => "drifting",
+/// In plain words; `what` is the thing that it is about, where that is known, and `place` the function.
+pub(super) fn title(kind: FindingKind, what: Option<&str>, place: Option<&str>) -> String {
+    let place = place.unwrap_or("the server");
+    let what = what.unwrap_or(place);
+    match kind {
+        FindingKind::SpinWaiting => format!("Threads burn CPU while they wait for {what}"),
+        FindingKind::RowLockWaits => "Transactions queue for rows that other transactions have locked".to_owned(),
+        FindingKind::LockConvoy => format!("Threads queue for {what}"),
+        FindingKind::KernelSpinlock => format!("Threads fight for a spinlock of the kernel, under {what}"),
+        FindingKind::SchedulerOverhead => {
+            format!("The kernel is busy putting threads to sleep and waking them, under {what}")
         }
+        FindingKind::AllocatorContention => format!("Memory allocation gets dearer, under {what}"),
+        FindingKind::PageFaults => format!("Page faults get dearer, under {what}"),
+        FindingKind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
+        FindingKind::DiskBound => format!("Threads wait for the disk, in {what}"),
+        FindingKind::Blocked => format!("Threads are blocked, in {what}"),
+        FindingKind::Retries => "Transactions fail because of other transactions and are retried".to_owned(),
+        FindingKind::CacheLineSharing => {
+            format!("One instruction of {what} waits for a cache line that other threads write")
+        }
+        FindingKind::CostGrowth => format!("Each transaction spends more CPU time in {what}"),
+        FindingKind::SlowerEverywhere => {
+            "The same instructions take longer everywhere: caches, memory, SMT or the clock".to_owned()
+        }
+        FindingKind::ClientLimited => "The client, not the server, set the limit".to_owned(),
+        FindingKind::NotWarmedUp => "The server was still warming up while it was measured".to_owned(),
+        FindingKind::Drifting => "Throughput drifted while it was measured".to_owned(),
     }
+}
 
-    /// What its share is a part of, as in `summary.json`, where the account that found it does not say otherwise.
-    pub(super) fn share_of(self) -> ShareOf {
-        match self {
-            Kind::RowLockWaits => ShareOf::ConnectionTime,
-            Kind::Retries => ShareOf::Transactions,
-            Kind::ClientLimited => ShareOf::Rungs,
-            Kind::NotWarmedUp | Kind::Drifting => ShareOf::Throughput,
-            _ => ShareOf::CpuTime,
+/// What there is to do about the kind, wherever it is.
+pub(super) fn remedy(kind: FindingKind) -> Option<&'static str> {
+    Some(match kind {
+        FindingKind::SchedulerOverhead => {
+            "fewer threads that run at a time: a thread pool, or a connection pool before the server"
         }
+        FindingKind::AllocatorContention => {
+            "another allocator: LD_PRELOAD=libjemalloc.so.2 or libtcmalloc_minimal.so.4"
+        }
+        FindingKind::PageFaults => {
+            "more memory that is kept: a larger MALLOC_TOP_PAD_, jemalloc, or transparent huge pages off"
+        }
+        FindingKind::CacheLineSharing => {
+            "scaleprof annotate shows the instruction and scaleprof cachelines what else lies in its line; in the source: \
+             variables that are written and those that are only read on lines of their own (alignas(64)), or counters of \
+             each thread's own"
+        }
+        FindingKind::ClientLimited => {
+            "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
+        }
+        FindingKind::NotWarmedUp => {
+            "longer measurements (--seconds), so that caches and the buffer pool fill before the half of them is over"
+        }
+        FindingKind::Drifting => {
+            "longer measurements and more of them (--seconds, --repeats); a drift between measurements often is a growing table, \
+             checkpoints, or another program"
+        }
+        FindingKind::DiskBound => "a larger buffer pool, or a faster disk",
+        FindingKind::Retries => "shorter transactions, rows locked in one order, READ COMMITTED",
+        _ => return None,
+    })
+}
+
+/// The kind that the innermost functions of a path on a CPU give away; `marks` of its functions, innermost first.
+pub(super) fn kind_of_cpu_path(marks: impl Iterator<Item = Marks> + Clone) -> Option<FindingKind> {
+    /// As deep as the kernel is looked into.
+    const INNER: usize = 12;
+    let in_kernel = || marks.clone().take(INNER).take_while(|function| function.of_kernel);
+    if in_kernel().any(|function| function.faults) {
+        return Some(FindingKind::PageFaults);
     }
-
-    /// In plain words; `what` is the thing that it is about, where that is known, and `place` the function.
-    pub(super) fn title(self, what: Option<&str>, place: Option<&str>) -> String {
-        let place = place.unwrap_or("the server");
-        let what = what.unwrap_or(place);
-        match self {
-            Kind::SpinWaiting => format!("Threads burn CPU while they wait for {what}"),
-            Kind::RowLockWaits => "Transactions queue for rows that other transactions have locked".to_owned(),
-            Kind::LockConvoy => format!("Threads queue for {what}"),
-            Kind::KernelSpinlock => format!("Threads fight for a spinlock of the kernel, under {what}"),
-            Kind::SchedulerOverhead => {
-                format!("The kernel is busy putting threads to sleep and waking them, under {what}")
-            }
-            Kind::AllocatorContention => format!("Memory allocation gets dearer, under {what}"),
-            Kind::PageFaults => format!("Page faults get dearer, under {what}"),
-            Kind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
-            Kind::DiskBound => format!("Threads wait for the disk, in {what}"),
-            Kind::Blocked => format!("Threads are blocked, in {what}"),
-            Kind::Retries => "Transactions fail because of other transactions and are retried".to_owned(),
-            Kind::CacheLineSharing => {
-                format!("One instruction of {what} waits for a cache line that other threads write")
-            }
-            Kind::CostGrowth => format!("Each transaction spends more CPU time in {what}"),
-            Kind::SlowerEverywhere => {
-                "The same instructions take longer everywhere: caches, memory, SMT or the clock".to_owned()
-            }
-            Kind::ClientLimited => "The client, not the server, set the limit".to_owned(),
-            Kind::NotWarmedUp => "The server was still warming up while it was measured".to_owned(),
-            Kind::Drifting => "Throughput drifted while it was measured".to_owned(),
-        }
+    // Whatever the kernel has to do for an allocator's lock belongs to the allocator.
+    if ends_in_allocator(marks.clone()) {
+        return Some(FindingKind::AllocatorContention);
     }
-
-    /// What there is to do about the kind, wherever it is.
-    pub(super) fn remedy(self) -> Option<&'static str> {
-        Some(match self {
-            Kind::SchedulerOverhead => {
-                "fewer threads that run at a time: a thread pool, or a connection pool before the server"
-            }
-            Kind::AllocatorContention => "another allocator: LD_PRELOAD=libjemalloc.so.2 or libtcmalloc_minimal.so.4",
-            Kind::PageFaults => {
-                "more memory that is kept: a larger MALLOC_TOP_PAD_, jemalloc, or transparent huge pages off"
-            }
-            Kind::CacheLineSharing => {
-                "scaleprof annotate shows the instruction and scaleprof cachelines what else lies in its line; in the source: \
-                 variables that are written and those that are only read on lines of their own (alignas(64)), or counters of \
-                 each thread's own"
-            }
-            Kind::ClientLimited => {
-                "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
-            }
-            Kind::NotWarmedUp => {
-                "longer measurements (--seconds), so that caches and the buffer pool fill before the half of them is over"
-            }
-            Kind::Drifting => {
-                "longer measurements and more of them (--seconds, --repeats); a drift between measurements often is a growing table, \
-                 checkpoints, or another program"
-            }
-            Kind::DiskBound => "a larger buffer pool, or a faster disk",
-            Kind::Retries => "shorter transactions, rows locked in one order, READ COMMITTED",
-            _ => return None,
-        })
+    // `_raw_spin_lock` itself only as the innermost, where its line is waited for.
+    let waits_for_line = in_kernel().next().is_some_and(|function| function.takes_lock);
+    if waits_for_line || in_kernel().any(|function| function.fights_for_lock) {
+        return Some(FindingKind::KernelSpinlock);
     }
+    in_kernel()
+        .any(|function| function.schedules)
+        .then_some(FindingKind::SchedulerOverhead)
+}
 
-    /// The kind that the innermost functions of a path on a CPU give away; `marks` of its functions, innermost first.
-    pub(super) fn of_cpu_path(marks: impl Iterator<Item = Marks> + Clone) -> Option<Kind> {
-        /// As deep as the kernel is looked into.
-        const INNER: usize = 12;
-        let in_kernel = || marks.clone().take(INNER).take_while(|function| function.of_kernel);
-        if in_kernel().any(|function| function.faults) {
-            return Some(Kind::PageFaults);
-        }
-        // Whatever the kernel has to do for an allocator's lock belongs to the allocator.
-        if Kind::ends_in_allocator(marks.clone()) {
-            return Some(Kind::AllocatorContention);
-        }
-        // `_raw_spin_lock` itself only as the innermost, where its line is waited for.
-        let waits_for_line = in_kernel().next().is_some_and(|function| function.takes_lock);
-        if waits_for_line || in_kernel().any(|function| function.fights_for_lock) {
-            return Some(Kind::KernelSpinlock);
-        }
-        in_kernel()
-            .any(|function| function.schedules)
-            .then_some(Kind::SchedulerOverhead)
+/// Whether one of the innermost functions, but for the kernel's, allocates or frees memory. What it calls, or had built in, is
+/// part of it: an allocator calls nobody but its own kind and the C library's locks.
+pub(super) fn is_in_allocator(path: &[String]) -> bool {
+    ends_in_allocator(Marks::of_path(path))
+}
+
+fn ends_in_allocator(marks: impl Iterator<Item = Marks>) -> bool {
+    /// As deep as an allocator goes.
+    const INNER: usize = 5;
+    let mut user = marks.filter(|function| !function.of_kernel).take(INNER);
+    user.any(|function| function.allocates)
+}
+
+/// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
+/// it says little, since every commit comes from the binary log's group commit. Before MariaDB 10.6 and later answer, they
+/// wait there, at a condition variable, for the log of the commit.
+pub(super) fn kind_of_wait(plain: FindingKind, place: Option<&str>, path: &[String]) -> FindingKind {
+    let answers = ["net_real_write", "wait_for_pending_ops"];
+    let is_answer = place.is_some_and(|place| answers.iter().any(|part| place.contains(part)));
+    if is_answer && waits_at_condition_variable(path) {
+        return FindingKind::LogStall;
     }
-
-    /// Whether one of the innermost functions, but for the kernel's, allocates or frees memory. What it calls, or had built in, is
-    /// part of it: an allocator calls nobody but its own kind and the C library's locks.
-    pub(super) fn is_in_allocator(path: &[String]) -> bool {
-        Kind::ends_in_allocator(Marks::of_path(path))
-    }
-
-    fn ends_in_allocator(marks: impl Iterator<Item = Marks>) -> bool {
-        /// As deep as an allocator goes.
-        const INNER: usize = 5;
-        let mut user = marks.filter(|function| !function.of_kernel).take(INNER);
-        user.any(|function| function.allocates)
-    }
-
-    /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
-    /// it says little, since every commit comes from the binary log's group commit. Before MariaDB 10.6 and later answer, they
-    /// wait there, at a condition variable, for the log of the commit.
-    pub(super) fn of_wait(plain: Kind, place: Option<&str>, path: &[String]) -> Kind {
-        let answers = ["net_real_write", "wait_for_pending_ops"];
-        let is_answer = place.is_some_and(|place| answers.iter().any(|part| place.contains(part)));
-        if is_answer && waits_at_condition_variable(path) {
-            return Kind::LogStall;
-        }
-        let parts = [
-            "log_write_up_to",
-            "log_write_flush",
-            "log_wait_for_write",
-            "log_wait_for_flush",
-            "log_buffer_flush",
-            "log_t::",
-            "trx_flush_log",
-            "group_commit_lock",
-            "sync_binlog_file",
-            "flush_cache_to_file",
-        ];
-        match place.is_some_and(|place| parts.iter().any(|part| place.contains(part))) {
-            true => Kind::LogStall,
-            false => plain,
-        }
+    let parts = [
+        "log_write_up_to",
+        "log_write_flush",
+        "log_wait_for_write",
+        "log_wait_for_flush",
+        "log_buffer_flush",
+        "log_t::",
+        "trx_flush_log",
+        "group_commit_lock",
+        "sync_binlog_file",
+        "flush_cache_to_file",
+    ];
+    match place.is_some_and(|place| parts.iter().any(|part| place.contains(part))) {
+        true => FindingKind::LogStall,
+        false => plain,
     }
 }
 
@@ -321,27 +276,33 @@ mod tests {
         assert!(!syncs(&["fsync", "a", "b", "pwrite64"]));
     }
 
-    fn of(path: &[&str]) -> Option<Kind> {
-        Kind::of_cpu_path(Marks::of_path(&owned(path)))
+    fn of(path: &[&str]) -> Option<FindingKind> {
+        kind_of_cpu_path(Marks::of_path(&owned(path)))
     }
 
     #[test]
     fn what_the_kernel_does_for_an_allocators_lock_belongs_to_the_allocator() {
         let wake = ["__lll_lock_wake_private", "futex_wake [k]", "try_to_wake_up [k]"];
         let under = |outer: &[&'static str]| of(&[outer, &wake[..]].concat());
-        assert_eq!(under(&["main", "free", "_int_free"]), Some(Kind::AllocatorContention));
-        assert_eq!(under(&["main", "je_free_default"]), Some(Kind::AllocatorContention));
-        assert_eq!(under(&["main", "row_search"]), Some(Kind::SchedulerOverhead));
+        assert_eq!(
+            under(&["main", "free", "_int_free"]),
+            Some(FindingKind::AllocatorContention)
+        );
+        assert_eq!(
+            under(&["main", "je_free_default"]),
+            Some(FindingKind::AllocatorContention)
+        );
+        assert_eq!(under(&["main", "row_search"]), Some(FindingKind::SchedulerOverhead));
         assert_eq!(
             of(&["main", "operator new(unsigned long)"]),
-            Some(Kind::AllocatorContention)
+            Some(FindingKind::AllocatorContention)
         );
         assert_eq!(of(&["main", "free_list_add"]), None);
-        assert_eq!(of(&["main", "tc_deletearray"]), Some(Kind::AllocatorContention));
+        assert_eq!(of(&["main", "tc_deletearray"]), Some(FindingKind::AllocatorContention));
         assert_eq!(of(&["close_thread_tables", "tc_release_table"]), None);
         assert_eq!(
             of(&["main", "malloc", "checked_request2size"]),
-            Some(Kind::AllocatorContention)
+            Some(FindingKind::AllocatorContention)
         );
     }
 
@@ -353,14 +314,14 @@ mod tests {
             "_raw_spin_lock_irqsave [k]",
         ] {
             let path = ["main", "sync_array_wait_event", "futex_wait [k]", inner];
-            assert_eq!(of(&path), Some(Kind::KernelSpinlock), "{inner}");
+            assert_eq!(of(&path), Some(FindingKind::KernelSpinlock), "{inner}");
         }
         // Interrupts are let in there, and the sampling timer's is one of them.
         let unlock = ["main", "futex_wake [k]", "_raw_spin_unlock_irqrestore [k]"];
-        assert_eq!(of(&unlock), Some(Kind::SchedulerOverhead));
+        assert_eq!(of(&unlock), Some(FindingKind::SchedulerOverhead));
         assert_eq!(
             of(&["main", "malloc", "asm_exc_page_fault [k]", "_raw_spin_lock [k]"]),
-            Some(Kind::PageFaults)
+            Some(FindingKind::PageFaults)
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What is known about places in the servers' code: data in `knowledge/*.toml`, each entry with its source.
 
 use super::advice::Advice;
-use super::kind::Kind;
+use scaleprof_vocabulary::FindingKind;
 use serde::Deserialize;
 
 const FILES: [&str; 5] = [
@@ -169,7 +169,7 @@ impl Knowledge {
     }
 
     /// What is known of the innermost function of a path of which anything is, and that function.
-    pub(super) fn place<'a>(&'a self, kind: Kind, path: &'a [String]) -> Option<(&'a Place, &'a str)> {
+    pub(super) fn place<'a>(&'a self, kind: FindingKind, path: &'a [String]) -> Option<(&'a Place, &'a str)> {
         let of_kind = || {
             self.places
                 .iter()
@@ -183,12 +183,12 @@ impl Knowledge {
 
     /// What somebody holds there, though who wants it sleeps at a condition variable.
     pub(crate) fn held_behind_condition(&self, path: &[String]) -> Option<String> {
-        let (place, _) = self.place(Kind::LockConvoy, path)?;
+        let (place, _) = self.place(FindingKind::LockConvoy, path)?;
         place.held.then(|| place.what.clone())
     }
 
     /// What is known of a kind of finding wherever it is, of the first place that is about it.
-    pub(super) fn place_of(&self, kind: Kind) -> Option<&Place> {
+    pub(super) fn place_of(&self, kind: FindingKind) -> Option<&Place> {
         let mut places = self.places.iter();
         places.find(|place| place.kinds.iter().any(|name| name == kind.name()))
     }
@@ -364,6 +364,12 @@ mod tests {
                     !place.source.is_empty() && !place.functions.is_empty() && !place.kinds.is_empty(),
                     "{place:?}"
                 );
+                for kind in &place.kinds {
+                    assert!(
+                        kind == WAITER || FindingKind::parse(kind).is_ok(),
+                        "{kind} is no kind of finding"
+                    );
+                }
                 for name in &place.functions {
                     assert!(is_named(&format!("{name}(THD*, bool)"), name), "{name} names nothing");
                 }
@@ -417,7 +423,7 @@ mod tests {
         assert_eq!(what("row_search_for_mysql"), None);
         // It is no kind of finding: nothing is named after it.
         let path = ["main".to_owned(), "mtr_log_reserve_and_write".to_owned()];
-        assert!(knowledge.place(Kind::LockConvoy, &path).is_none());
+        assert!(knowledge.place(FindingKind::LockConvoy, &path).is_none());
     }
 
     #[test]

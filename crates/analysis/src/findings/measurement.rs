@@ -2,12 +2,12 @@
 
 use super::counted;
 use super::finding::Draft;
-use super::kind::Kind;
 use crate::course::Course;
 use crate::numbers::percent;
 use crate::student::two_sided_p;
 use crate::warmup::mean;
 use scaleprof_bundle::{Finding, RungSummary};
+use scaleprof_vocabulary::FindingKind;
 
 /// Changes below this are told with each rung (`steady`) and are no finding.
 const WORTH_A_WORD: f64 = 0.1;
@@ -42,7 +42,7 @@ fn client_limited(rungs: &[Measured<'_>]) -> Option<Draft> {
         return None;
     }
     let mut draft = Draft::new(
-        Kind::ClientLimited,
+        FindingKind::ClientLimited,
         Vec::new(),
         counted(limited.len() as f64 / rungs.len() as f64),
     );
@@ -60,7 +60,7 @@ fn client_limited(rungs: &[Measured<'_>]) -> Option<Draft> {
 fn not_warmed_up(rungs: &[Measured<'_>]) -> Option<Draft> {
     told_by_measurements(
         rungs,
-        Kind::NotWarmedUp,
+        FindingKind::NotWarmedUp,
         |course| course.warming.filter(|rise| *rise >= WORTH_A_WORD),
         |change| {
             format!(
@@ -76,12 +76,12 @@ fn not_warmed_up(rungs: &[Measured<'_>]) -> Option<Draft> {
 fn drifting(rungs: &[Measured<'_>]) -> Option<Draft> {
     let within = |sign: f64| {
         let moved = move |course: &Course| course.moved.filter(|change| change * sign >= WORTH_A_WORD);
-        told_by_measurements(rungs, Kind::Drifting, moved, |change| {
+        told_by_measurements(rungs, FindingKind::Drifting, moved, |change| {
             format!("throughput moved by {} within a measurement", signed_percent(change))
         })
     };
     let over_all = over_the_run(rungs).map(|change| {
-        let mut draft = Draft::new(Kind::Drifting, Vec::new(), counted(change.abs()));
+        let mut draft = Draft::new(FindingKind::Drifting, Vec::new(), counted(change.abs()));
         draft.rungs = bounds(rungs.iter().map(|rung| rung.summary.connections));
         draft.evidence.push(format!(
             "from the first measurement of the run to the last throughput moved by {}, whatever the rung",
@@ -95,7 +95,7 @@ fn drifting(rungs: &[Measured<'_>]) -> Option<Draft> {
 /// A finding of what most measurements of a rung show, at all rungs where they do.
 fn told_by_measurements(
     rungs: &[Measured<'_>],
-    kind: Kind,
+    kind: FindingKind,
     shown: impl Fn(&Course) -> Option<f64>,
     words: impl Fn(f64) -> String,
 ) -> Option<Draft> {

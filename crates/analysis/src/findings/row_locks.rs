@@ -1,7 +1,6 @@
 //! Waits for rows that other transactions have locked: the application's own queue, and no latch of the server.
 
 use super::finding::{Accounts, Draft};
-use super::kind::Kind;
 use super::knowledge::{Knowledge, RowLockMark};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled};
 use crate::call_paths::{CallPaths, PathId};
@@ -10,7 +9,7 @@ use crate::machine_shares::BUSY;
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::{Estimate, RungSummary};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{FindingKind, ThreadState};
 use std::collections::BTreeMap;
 
 /// States of a thread that waits for a row: it sleeps at a condition variable, with a time limit.
@@ -77,7 +76,7 @@ impl Context<'_> {
             .rposition(|function| self.knowledge.row_lock_mark(function) == RowLockMark::Waits)?;
         path.truncate(sleeps + 1);
         let lost = growth(base.costs, last.costs, &pathways, 1.0).over(all);
-        let mut draft = self.draft(Kind::RowLockWaits, path, lost, base, last);
+        let mut draft = self.draft(FindingKind::RowLockWaits, path, lost, base, last);
         let (here, there) = (last.summary.connections, base.summary.connections);
         let micros = |costs: &PathCosts| total(pathways.iter().map(|pathway| costs.seconds(*pathway))) * 1e6;
         draft.evidence.push(format!(
@@ -132,7 +131,7 @@ impl Context<'_> {
             low: None,
             high: None,
         };
-        let mut draft = self.draft(Kind::RowLockWaits, Vec::new(), lost, base, last);
+        let mut draft = self.draft(FindingKind::RowLockWaits, Vec::new(), lost, base, last);
         draft.evidence.extend(counted_by_the_server(last.summary));
         draft.evidence.push(format!(
             "a transaction takes a connection {:.0} \u{b5}s at {} connections and {:.0} \u{b5}s at {}",
@@ -145,7 +144,7 @@ impl Context<'_> {
             "which calls waited was not seen: this rests on the server's counters alone, and has no interval"
                 .to_owned(),
         );
-        if let Some(place) = self.knowledge.place_of(Kind::RowLockWaits) {
+        if let Some(place) = self.knowledge.place_of(FindingKind::RowLockWaits) {
             draft.known = Some(format!("{} ({})", place.says, place.source));
             self.tell_place(&mut draft, place, last);
         }

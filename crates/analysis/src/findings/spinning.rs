@@ -1,13 +1,12 @@
 //! Threads that run and only wait.
 
 use super::finding::Draft;
-use super::kind::Kind;
 use super::{Context, LEAST, Profiled};
 use crate::figure::{Figure as _, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
-use scaleprof_bundle::{Estimate, ShareOf};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 
 /// Waiters that are told.
 const MOST_WAITERS: usize = 4;
@@ -25,7 +24,7 @@ impl Context<'_> {
             _ => last.costs.spinning_share()?,
         };
         let path = self.call_paths.functions(worst.path);
-        let mut draft = self.draft(Kind::SpinWaiting, path, share, base, last);
+        let mut draft = self.draft(FindingKind::SpinWaiting, path, share, base, last);
         draft.accounts.pathways = pathways
             .iter()
             .copied()

@@ -1,6 +1,6 @@
 use super::*;
 use crate::findings::tests::made_up::{Costs, made_up};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{GrowthShape, ThreadState};
 
 /// Microseconds of a transaction by state and path, at each rung.
 fn profile(rungs: &[(u32, f64, f64, Costs<'_>)]) -> ScalingProfile {
@@ -108,8 +108,8 @@ fn a_queue_grows_in_proportion() {
         rungs.map(|(n, costs)| (*n, 10_000.0, 0.5, costs.as_slice())).collect();
     let profile = profile(&rungs);
     assert_eq!(
-        profile.paths.first().and_then(|path| path.shape.as_deref()),
-        Some("linear")
+        profile.paths.first().and_then(|path| path.shape),
+        Some(GrowthShape::Linear)
     );
 }
 

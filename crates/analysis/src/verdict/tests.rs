@@ -1,5 +1,6 @@
 use super::*;
 use crate::peak::tests::ladder;
+use scaleprof_vocabulary::LadderVerdict;
 
 /// Points: connections, throughput, utilisation, instructions, cycles per instruction; 2 CPUs at 2 GHz.
 fn judged(points: &[(u32, f64, f64, f64, f64)]) -> Vec<Judged> {

@@ -1,6 +1,5 @@
 //! What is exported is what the flame graph shows, function by function and state by state.
 
-#[allow(dead_code)]
 use scaleprof_vocabulary::{Role, ThreadState};
 use testing::planted;
 

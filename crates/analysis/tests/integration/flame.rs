@@ -1,7 +1,6 @@
 //! The samples of a flame graph add up to the ledger.
 
 use crate::truths;
-#[allow(dead_code)]
 use scaleprof_analysis::Per;
 use scaleprof_analysis::flame::{Flame, Rung, Sample, flame};
 use scaleprof_analysis::summarise;

@@ -1,7 +1,7 @@
 //! Whole bundles with a known truth, from the tables to the summary.
 
 use crate::truths;
-use scaleprof_vocabulary::{MeasurementOutcome, ThreadState};
+use scaleprof_vocabulary::{LadderVerdict, MeasurementOutcome, RunState, ThreadState};
 
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;

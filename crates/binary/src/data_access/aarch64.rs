@@ -1,8 +1,7 @@
 //! Instructions of aarch64 (Arm ARM, C4 "A64 Instruction Set Encoding"; which registers calls keep: AAPCS64, section 6.1.1).
 
-use super::AccessKind;
-use super::AccessKind::{Read, Update, Write};
 use super::step::{Address, Convention, Flow, MemoryUse, Register, Sets, Step};
+use scaleprof_vocabulary::AccessKind::{self, Read, Update, Write};
 
 /// In most places SP or the register that is always zero: no address of a variable comes of either.
 const NO_REGISTER: u32 = 31;

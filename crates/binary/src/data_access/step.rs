@@ -1,6 +1,6 @@
 //! What of an instruction matters to whoever wants to know which variables it touches.
 
-use super::AccessKind;
+use scaleprof_vocabulary::AccessKind;
 
 /// A general register by its number in machine code: 0 to 15 on x86-64 (RAX to R15), 0 to 30 on aarch64 (X0 to X30).
 pub(super) type Register = u8;

@@ -1,3 +1,4 @@
+use scaleprof_vocabulary::AccessKind;
 use std::ops::Range;
 
 use super::image::Image;

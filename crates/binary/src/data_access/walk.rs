@@ -1,12 +1,13 @@
 //! Follows addresses through a function's registers, from block to block, until nothing new is learnt.
 
+use scaleprof_vocabulary::AccessKind;
 use std::collections::BTreeSet;
 
 use super::image::Image;
 use super::loops::in_loops;
 use super::registers::Registers;
 use super::step::{Convention, Flow, Step};
-use super::{Access, AccessKind, FunctionAccesses};
+use super::{Access, FunctionAccesses};
 
 /// A function with more blocks is looked at block by block, each for itself: code that tables were made of.
 const MOST_BLOCKS: usize = 20_000;

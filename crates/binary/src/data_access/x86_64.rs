@@ -4,8 +4,8 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register as X86, UsedMemory,
 };
+use scaleprof_vocabulary::AccessKind;
 
-use super::AccessKind;
 use super::step::{Address, Convention, Flow, MemoryUse, Register, Sets, Step};
 use crate::x86::writes;
 

@@ -1,9 +1,10 @@
 //! Instructions of aarch64: all have four bytes.
 
+use scaleprof_vocabulary::BranchKind;
 use yaxpeax_arch::{Decoder as _, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction as Decoded, Opcode, Operand};
 
-use super::{Branch, BranchKind, Instruction, OperandNames};
+use super::{Branch, Instruction, OperandNames};
 
 /// Memory is not looked at here: an address takes two instructions (ADRP and what follows it), and only registers join them.
 pub(super) fn decode(bytes: &[u8], address: u64, names: &dyn OperandNames) -> Vec<Instruction> {

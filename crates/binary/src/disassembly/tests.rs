@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 
 /// Functions at multiples of 0x1000 and variables at multiples of 0x100 behind 0x10_0000, as a hand-made file would have them.
 struct Names;

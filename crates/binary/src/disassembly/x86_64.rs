@@ -1,5 +1,6 @@
 //! Instructions of x86-64 (Intel SDM volume 2).
 
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -8,7 +9,7 @@ use iced_x86::{
     IntelFormatter, Mnemonic, OpAccess, OpKind, Register, SymbolResolver, SymbolResult,
 };
 
-use super::{Access, AccessKind, Branch, BranchKind, Instruction, OperandNames};
+use super::{Access, Branch, Instruction, OperandNames};
 use crate::long_names::cut;
 
 pub(super) fn decode(bytes: &[u8], address: u64, names: &dyn OperandNames) -> Vec<Instruction> {

@@ -2,13 +2,14 @@
 #![cfg(target_arch = "x86_64")]
 
 use crate::files;
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use files::binary;
-use scaleprof_binary::disassembly::{AccessKind, BranchKind, Disassembler, FunctionListing};
+use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 

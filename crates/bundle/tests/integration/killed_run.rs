@@ -1,9 +1,9 @@
 //! A run may be killed at any time; what it had measured stays readable.
 
-#[allow(dead_code)]
 use crate::sample;
-
+#[allow(dead_code)]
 use scaleprof_bundle::*;
+use scaleprof_vocabulary::RunState;
 use std::fs;
 
 #[test]

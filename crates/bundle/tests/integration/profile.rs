@@ -1,7 +1,6 @@
 //! A profile goes into a bundle and comes back whole.
 
 use crate::sample;
-#[allow(dead_code)]
 use scaleprof_bundle::*;
 use scaleprof_profile::*;
 use scaleprof_vocabulary::{Role, SymbolSource, ThreadState, WakerKind};

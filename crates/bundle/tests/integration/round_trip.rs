@@ -1,14 +1,14 @@
 //! What is written is what is read, whatever the values are.
 
 use crate::sample;
-#[allow(dead_code)]
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use scaleprof_bundle::*;
 use scaleprof_vocabulary::Word;
 use scaleprof_vocabulary::{
-    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+    AccessKind, BranchKind, LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus,
+    WakerKind,
 };
 
 /// One of the words of a closed set.
@@ -227,7 +227,9 @@ fn any_frame() -> impl Strategy<Value = FrameRow> {
 
 fn any_instruction() -> impl Strategy<Value = InstructionRow> {
     let word = || option::of(".{0,9}");
-    let names = (".{0,9}", word(), ".{0,9}", ".{0,9}", word(), word(), word(), word());
+    let branch = option::of(any_of(&BranchKind::ALL));
+    let access = option::of(any_of(&AccessKind::ALL));
+    let names = (".{0,9}", word(), ".{0,9}", ".{0,9}", word(), word(), branch, access);
     let numbers = (
         any::<[i64; 2]>(),
         any::<i32>(),
@@ -264,7 +266,8 @@ fn any_instruction() -> impl Strategy<Value = InstructionRow> {
 fn any_data_access() -> impl Strategy<Value = DataAccessRow> {
     let word = || option::of(".{0,9}");
     let number = || option::of(any::<i64>());
-    let words = (".{0,9}", word(), ".{0,9}", word(), word(), word());
+    let access = option::of(any_of(&AccessKind::ALL));
+    let words = (".{0,9}", word(), ".{0,9}", word(), access, word());
     let numbers = (
         any::<[i64; 3]>(),
         option::of(any::<i32>()),

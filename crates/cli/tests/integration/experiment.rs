@@ -4,8 +4,9 @@ use crate::stage::{
     Running, bundle, children, fail, kill, place, scaleprof, small_redo_log, succeed, texts, work_folder,
 };
 use libc::{SIGINT, SIGKILL};
-use scaleprof_bundle::{Bundle, RunState, RungSummary};
+use scaleprof_bundle::{Bundle, RungSummary};
 use scaleprof_server::Installation;
+use scaleprof_vocabulary::RunState;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

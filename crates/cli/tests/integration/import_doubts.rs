@@ -2,7 +2,7 @@
 
 use crate::import::{recorded, script_of};
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
-use scaleprof_bundle::RunState;
+use scaleprof_vocabulary::RunState;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

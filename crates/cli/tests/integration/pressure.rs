@@ -2,7 +2,8 @@
 //! it is said where it does not.
 
 use crate::stage::{place, run, succeed};
-use scaleprof_bundle::{Bundle, LadderVerdict, RungSummary, Summary};
+use scaleprof_bundle::{Bundle, RungSummary, Summary};
+use scaleprof_vocabulary::LadderVerdict;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;

@@ -5,8 +5,8 @@ use crate::import::recording;
 use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succeed, texts};
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use libc::{SIGINT, SIGKILL, SIGTERM};
-use scaleprof_bundle::RunState;
-use scaleprof_vocabulary::MeasurementOutcome;
+
+use scaleprof_vocabulary::{MeasurementOutcome, RunState};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! TPC-C from the command line.
 
 use crate::stage::{bundle, place, run, succeed};
-use scaleprof_bundle::{RunState, Summary};
+use scaleprof_bundle::Summary;
+use scaleprof_vocabulary::RunState;
 use testing::servers::distribution;
 
 #[test]

@@ -4,7 +4,7 @@
 
 use crate::stage::{bundle, fail, place, run, scaleprof, succeed};
 use scaleprof_bundle::Summary;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{FindingKind, ThreadState};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::servers::{distribution, fetched};
@@ -56,7 +56,7 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     );
     let summary: Summary = serde_json::from_str(&out).expect("JSON");
     let first = summary.findings.first().expect("there is a cause");
-    assert_eq!(first.kind, "spin_waiting", "{:#?}", summary.findings);
+    assert_eq!(first.kind, FindingKind::SpinWaiting, "{:#?}", summary.findings);
     assert_eq!(first.path.last().map(String::as_str), Some("ut_delay"));
     assert!(first.lost_share.low.is_some_and(|low| low > 0.05), "{first:#?}");
     // Which of the two leads differs from run to run.
@@ -244,7 +244,7 @@ fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
     };
     let hot = summary("hot", "1", "1");
     let first = hot.findings.first().expect("there is a cause");
-    assert_eq!(first.kind, "row_lock_waits", "{:#?}", hot.findings);
+    assert_eq!(first.kind, FindingKind::RowLockWaits, "{:#?}", hot.findings);
     assert_eq!(first.path.last().map(String::as_str), Some("lock_wait"), "{first:#?}");
     assert!(first.lost_share.low.is_some_and(|low| low > 0.2), "{first:#?}");
     assert!(
@@ -268,7 +268,10 @@ fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
     assert!(text.contains("1. Transactions queue for rows"), "{text}");
     let usual = summary("usual", "4", "10000");
     assert!(
-        usual.findings.iter().all(|finding| finding.kind != "row_lock_waits"),
+        usual
+            .findings
+            .iter()
+            .all(|finding| finding.kind != FindingKind::RowLockWaits),
         "{:#?}",
         usual.findings
     );

@@ -1,7 +1,7 @@
 //! Transactions that outlive their measurement, and those that never began.
 
 use crate::stage::{bundle, place, run, running_server, scaleprof, socket, succeed};
-use scaleprof_bundle::LadderVerdict;
+use scaleprof_vocabulary::LadderVerdict;
 use std::time::{Duration, Instant};
 use testing::servers::distribution;
 

@@ -1,9 +1,9 @@
 //! `attach --pid`: a server under a load that is not ours, only watched.
 
 use crate::stage::{Running, bundle, fail, place, run, running_server, scaleprof, socket, succeed, texts};
-use scaleprof_bundle::{RunState, Summary};
+use scaleprof_bundle::Summary;
 use scaleprof_server::Sandbox;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{RunState, ThreadState};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! Whole runs on real servers, and what stands in their bundles.
 
 use crate::stage::{Running, bundle, place, run, scaleprof, succeed, texts, work_folder};
-use scaleprof_bundle::{RunState, Summary};
+use scaleprof_bundle::Summary;
+use scaleprof_vocabulary::RunState;
 use std::collections::BTreeSet;
 use testing::servers::{Server, distribution, fetched};
 

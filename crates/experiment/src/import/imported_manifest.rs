@@ -3,9 +3,10 @@
 use super::ImportRequest;
 use crate::manifest::timestamp;
 use scaleprof_bundle::{
-    BUILT_IN, CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
+    BUILT_IN, CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
 };
 use scaleprof_profile::import::{Recording, RecordingFormat};
+use scaleprof_vocabulary::RunState;
 use std::collections::BTreeMap;
 
 /// The manifest before anything is read. `with_load`: whether the user knows the load of the recordings; else they are of a watch.

@@ -3,8 +3,9 @@
 use super::*;
 use crate::Company;
 use crate::options::{LoadOptions, WorkloadChoice};
-use scaleprof_bundle::{Estimate, ShareOf};
+use scaleprof_bundle::Estimate;
 use scaleprof_server::{ServerSettings, Surroundings};
+use scaleprof_vocabulary::{FindingKind, ShareOf};
 use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, TransportChoice};
 
 fn remedy(setting: &str, value: &str) -> Remedy {
@@ -16,7 +17,7 @@ fn remedy(setting: &str, value: &str) -> Remedy {
 
 fn finding(rung: u32, remedies: &[Remedy]) -> Finding {
     Finding {
-        kind: "spin_waiting".to_owned(),
+        kind: FindingKind::SpinWaiting,
         title: String::new(),
         lost_share: Estimate {
             value: 0.3,

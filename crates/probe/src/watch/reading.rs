@@ -33,7 +33,7 @@ pub struct WatchCounts {
     /// Whether code that the process loaded later found no room in the kernel's tables: walks through it end there.
     pub code_found_no_room: bool,
     /// Walks by how they ended, by the number of the [`UnwindStatus`].
-    pub endings: [u64; 10],
+    pub endings: [u64; UnwindStatus::IN_KERNEL],
 }
 
 impl WatchCounts {

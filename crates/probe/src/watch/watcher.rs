@@ -404,7 +404,7 @@ impl<'obj> Watcher<'obj> {
 
     fn counts(&self) -> WatchCounts {
         let count = |which| self.programs.count(which);
-        let mut endings = [0; 10];
+        let mut endings = [0; UnwindStatus::IN_KERNEL];
         for (number, place) in endings.iter_mut().enumerate() {
             *place = self.programs.ending_count(number as u32);
         }

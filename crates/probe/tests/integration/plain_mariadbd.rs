@@ -126,7 +126,7 @@ fn show(reading: &PlainReading, watch: &PlainWatch) {
         *count += 1;
         *seconds = std::array::from_fn(|state| seconds[state] + thread.nanoseconds[state] as f64 * 1e-9);
     }
-    let names: Vec<&str> = ThreadState::ALL.into_iter().map(ThreadState::name).collect();
+    let names: Vec<&str> = ThreadState::in_kernel().map(ThreadState::name).collect();
     println!("{:18} {:>5} {names:>8?}", "thread", "count");
     for (name, (count, seconds)) in by_name {
         println!("{name:18} {count:5} {seconds:8.3?}");

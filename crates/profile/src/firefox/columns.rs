@@ -1,5 +1,6 @@
 //! The tables of a processed profile: a list for each column.
 
+use scaleprof_vocabulary::ThreadState;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -24,7 +25,7 @@ pub(super) struct Meta<'a> {
     pub symbolicated: bool,
     pub uses_only_one_stack_type: bool,
     pub source_code_is_not_on_searchfox: bool,
-    pub categories: [Category; 8],
+    pub categories: [Category; ThreadState::ALL.len()],
     pub marker_schema: [(); 0],
     pub sample_units: SampleUnits,
 }

@@ -1,6 +1,7 @@
 //! Made-up machine code of the made-up functions in which threads are on a CPU, and who of them touches one cache line.
 
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, DataAccessRow, InstructionRow};
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 use std::path::Path;
 
 /// Where the line begins: a counter that two of them write, beside a setting that the other two read.
@@ -10,7 +11,7 @@ const LINE: i64 = 0x10_0000;
 struct Function {
     name: &'static str,
     place: (&'static str, i64, i64),
-    access: &'static str,
+    access: AccessKind,
     waits: bool,
 }
 
@@ -20,25 +21,25 @@ const FUNCTIONS: [Function; 4] = [
     Function {
         name: "page_cur_search_with_match",
         place: SETTING,
-        access: "read",
+        access: AccessKind::Read,
         waits: false,
     },
     Function {
         name: "MYSQLparse(void*)",
         place: SETTING,
-        access: "read",
+        access: AccessKind::Read,
         waits: false,
     },
     Function {
         name: "ut_delay",
         place: COUNTER,
-        access: "update",
+        access: AccessKind::Update,
         waits: true,
     },
     Function {
         name: "mutex_spin_wait",
         place: COUNTER,
-        access: "update",
+        access: AccessKind::Update,
         waits: true,
     },
 ];
@@ -79,7 +80,7 @@ impl Function {
             ..InstructionRow::default()
         };
         let text = match self.access {
-            "read" => format!("cmp byte ptr [{place}], 0"),
+            AccessKind::Read => format!("cmp byte ptr [{place}], 0"),
             _ => format!("lock add qword ptr [{place}], 1"),
         };
         let start = seen_at - 16;
@@ -91,19 +92,19 @@ impl Function {
                 ..row(-16, 8, "pause".into())
             },
             InstructionRow {
-                access: Some(self.access.into()),
+                access: Some(self.access),
                 data_address: Some(address),
                 in_spin_loop: self.waits,
                 ..row(-8, 8, text)
             },
             InstructionRow {
-                branch: Some("conditional".into()),
+                branch: Some(BranchKind::Conditional),
                 target: Some(start),
                 in_spin_loop: self.waits,
                 ..row(0, 2, format!("jne {start:#x}"))
             },
             InstructionRow {
-                branch: Some("return".into()),
+                branch: Some(BranchKind::Return),
                 ..row(2, 1, "ret".into())
             },
         ]
@@ -122,8 +123,8 @@ impl Function {
             instruction: Some(seen_at - 8),
             sampled_at: Some(seen_at),
             sampled_after: Some(seen_at + 2),
-            access: Some(self.access.into()),
-            locked: self.access == "update",
+            access: Some(self.access),
+            locked: self.access == AccessKind::Update,
             in_loop: true,
             in_spin_loop: self.waits,
             ..DataAccessRow::default()

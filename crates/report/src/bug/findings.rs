@@ -2,7 +2,7 @@
 
 use super::Section;
 use super::words::{block, inline, item};
-use crate::figures::{number, percent, whole_of};
+use crate::figures::{number, percent};
 use crate::text::functions::innermost_waiting;
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{Finding, LockSummary, Summary};
@@ -73,7 +73,7 @@ fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> Stri
 }
 
 fn share(finding: &Finding) -> String {
-    let whole = format!("of {}", whole_of(finding).replace('\u{2019}', "'"));
+    let whole = format!("of {}", finding.share_of.label().replace('\u{2019}', "'"));
     let lost = &finding.lost_share;
     match lost.low.zip(lost.high) {
         Some((low, high)) => format!(

@@ -1,7 +1,8 @@
 //! The one sentence by which a maintainer decides whether to read on.
 
 use scaleprof_analysis::numbers::{counted, grouped};
-use scaleprof_bundle::{LadderVerdict, Summary, Verdict, WATCH};
+use scaleprof_bundle::{Summary, Verdict, WATCH};
+use scaleprof_vocabulary::LadderVerdict;
 
 /// Product and version, what throughput does, and the first finding.
 pub(super) fn of(summary: &Summary) -> String {

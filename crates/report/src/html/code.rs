@@ -8,6 +8,7 @@ use super::packed::packed_json;
 use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{EveryRung, FunctionAtRungs, InstructionAtRungs, RungCost};
 use scaleprof_bundle::{Estimate, InstructionRow};
+use scaleprof_vocabulary::{AccessKind, BranchKind};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -184,14 +185,14 @@ impl<'a> Row<'a> {
 }
 
 fn marks(row: &InstructionRow, is_target: bool) -> u8 {
-    let access = row.access.as_deref();
-    let branches = matches!(row.branch.as_deref(), Some("jump" | "conditional"));
+    let access = row.access;
+    let branches = matches!(row.branch, Some(BranchKind::Jump | BranchKind::Conditional));
     [
         (row.in_spin_loop, WAITS),
         (is_target, TARGET),
         (row.locked, LOCKED),
-        (matches!(access, Some("read" | "update")), READS),
-        (matches!(access, Some("write" | "update")), WRITES),
+        (matches!(access, Some(AccessKind::Read | AccessKind::Update)), READS),
+        (matches!(access, Some(AccessKind::Write | AccessKind::Update)), WRITES),
         (branches, BRANCHES),
     ]
     .into_iter()
@@ -326,13 +327,13 @@ mod tests {
             InstructionRow {
                 in_spin_loop: true,
                 locked: true,
-                access: Some("update".into()),
+                access: Some(AccessKind::Update),
                 data_address: Some(0x9040),
                 inlined: Some("look > peek".into()),
                 ..row(0x2004, "lock add qword ptr [counter], 1")
             },
             InstructionRow {
-                branch: Some("conditional".into()),
+                branch: Some(BranchKind::Conditional),
                 target: Some(0x2004),
                 file: None,
                 line: None,

@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(header["functions"][1], "futex_wait [k]");
         assert_eq!(
             header["rungs"][0]["measurements"][0]["samples"],
-            serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0])
+            serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0, 0])
         );
         let mut at = 4 + length;
         let mut columns = std::collections::BTreeMap::new();

@@ -5,6 +5,7 @@ use super::costs::{NUMBER, Unit, cell, heading, is_unsure, short, shortened, val
 use super::layout::{Ink, wrap};
 use scaleprof_analysis::annotate::{AnnotatedInstruction, Annotation, InstructionCost, Jumps, RungCost};
 use scaleprof_analysis::numbers::{factor, grouped, percent};
+use scaleprof_vocabulary::BranchKind;
 
 /// A line with so much of the function's cost stands out, and with so much a little.
 const MUCH: f64 = 0.2;
@@ -98,7 +99,8 @@ fn kernel(instruction: &AnnotatedInstruction) -> f64 {
 /// Where a jump led mostly that does not name its target.
 fn led_to(instruction: &AnnotatedInstruction) -> Option<String> {
     // Where a return leads is told by the function's callers.
-    let is_open = matches!(instruction.branch.as_deref(), Some("jump" | "call")) && instruction.target.is_none();
+    let is_open =
+        matches!(instruction.branch, Some(BranchKind::Jump | BranchKind::Call)) && instruction.target.is_none();
     let jumps = instruction.branch_stats.as_ref().filter(|_| is_open)?;
     let most = jumps.targets.first()?;
     let name = most.function.as_deref()?;

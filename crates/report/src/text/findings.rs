@@ -1,7 +1,7 @@
 //! Why throughput is lost, at the end of the table, where a terminal shows it.
 
 use super::layout::{Ink, wrap};
-use crate::figures::{percent, whole_of};
+use crate::figures::percent;
 use scaleprof_bundle::{Finding, Summary};
 
 /// The innermost functions that are shown of a path.
@@ -51,7 +51,7 @@ pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<Strin
 
 fn share(finding: &Finding) -> String {
     let lost = &finding.lost_share;
-    let share = format!("{} of {}", percent(lost.value), whole_of(finding));
+    let share = format!("{} of {}", percent(lost.value), finding.share_of.label());
     match lost.low.zip(lost.high) {
         Some((low, high)) => format!("{share}, {} to {}", percent(low), percent(high)),
         None => share,

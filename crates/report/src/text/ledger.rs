@@ -93,6 +93,21 @@ pub(super) fn reason(summary: &Summary) -> Option<String> {
     (!is_shown).then(|| format!("Not shown: where the connections\u{2019} time goes ({})", found.reason))
 }
 
+/// What a state's column is worth where there is no room for all.
+const fn worth(state: ThreadState) -> u8 {
+    match state {
+        ThreadState::Cpu => 9,
+        ThreadState::Lock => 8,
+        ThreadState::RunQueue => 7,
+        ThreadState::Spin => 6,
+        ThreadState::Io => 5,
+        ThreadState::Net => 3,
+        ThreadState::Other => 2,
+        ThreadState::Sleep => 1,
+        ThreadState::Idle => 0,
+    }
+}
+
 /// N/X, a column for each state that has any time, and the residual.
 fn columns(summary: &Summary) -> Vec<Column> {
     let cells = |cell: &dyn Fn(&RungSummary) -> Option<String>| -> Vec<String> {
@@ -124,23 +139,13 @@ fn columns(summary: &Summary) -> Vec<Column> {
         let at_work = cells(&|rung| rung.effective_concurrency.map(number));
         found.push(column("at work", Some(7), at_work));
     }
-    let states = [
-        (ThreadState::Cpu, 9),
-        (ThreadState::Spin, 6),
-        (ThreadState::RunQueue, 7),
-        (ThreadState::Lock, 8),
-        (ThreadState::Io, 5),
-        (ThreadState::Net, 3),
-        (ThreadState::Sleep, 1),
-        (ThreadState::Other, 2),
-    ];
-    for (state, worth) in states {
+    for state in ThreadState::ALL {
         let seconds = |rung: &RungSummary| rung.ledger.as_ref()?.seconds_per_txn[state];
         // A state that no thread was ever in only takes room.
         if summary.rungs.iter().filter_map(seconds).any(|seconds| seconds > 0.0) {
             found.push(column(
                 state.name(),
-                Some(worth),
+                Some(worth(state)),
                 cells(&|rung| seconds(rung).map(micros)),
             ));
         }
@@ -205,7 +210,7 @@ fn is_busy(summary: &Summary, connections: u32) -> bool {
 /// behind all else while every CPU is busy, since it is no cause then.
 fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: usize) -> Option<String> {
     let is_apart = |path: &&CallPath| cpus_busy && path.state == ThreadState::RunQueue;
-    let of_server = || rung.paths.iter().filter(|path| path.state != ThreadState::Net);
+    let of_server = || rung.paths.iter().filter(|path| !path.state.waits_for_work());
     let shown: Vec<&CallPath> = of_server().filter(|path| !is_apart(path)).take(MOST_PATHS).collect();
     let waiting: f64 = of_server()
         .filter(is_apart)

@@ -5,7 +5,7 @@ use super::layout::{Ink, wrap};
 use crate::figures::percent;
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_bundle::{Estimate, RungSummary, ScalingProfile};
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{GrowthShape, ThreadState};
 use std::fmt::Write as _;
 
 /// The innermost functions that are shown of a path.
@@ -59,10 +59,10 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
     let most = last.connections;
     for path in profile.paths.iter().take(MOST_PATHS) {
         let Some(lost) = path.lost_threads.last() else { continue };
-        let shape = match path.shape.as_deref() {
-            Some("linear") => ", grows in proportion",
-            Some("worse") => ", grows faster than the connections",
-            _ => "",
+        let shape = match path.shape {
+            Some(GrowthShape::Linear) => ", grows in proportion",
+            Some(GrowthShape::Worse) => ", grows faster than the connections",
+            Some(GrowthShape::Constant) | None => "",
         };
         let line = format!(
             "{} of {most} threads ({}{shape}) in {}",

@@ -222,7 +222,7 @@ fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String 
             None => shown.push((path.state, 1)),
         }
         // Waiting for the client is no work of the server's: one path says it.
-        let most = if path.state == ThreadState::Net { 1 } else { MOST_PATHS };
+        let most = if path.state.waits_for_work() { 1 } else { MOST_PATHS };
         if shown.last().is_some_and(|(_, count)| *count > most) {
             continue;
         }

@@ -8,6 +8,7 @@ use scaleprof_analysis::instruction_costs::InstructionCosts;
 use scaleprof_analysis::rung_instructions::RungInstructions;
 use scaleprof_bundle::Estimate;
 use scaleprof_report::text::{Style, annotation, candidates, hot_functions};
+use scaleprof_vocabulary::BranchKind;
 
 fn estimate(value: f64, half: f64) -> Estimate {
     Estimate {
@@ -121,7 +122,7 @@ fn delay_with_jumps() -> Annotation {
     };
     let mut found = delay();
     found.instructions.push(AnnotatedInstruction {
-        branch: Some("conditional".into()),
+        branch: Some(BranchKind::Conditional),
         target: Some(0xa64efb),
         branch_stats: Some(Jumps {
             taken: 12_345,
@@ -133,7 +134,7 @@ fn delay_with_jumps() -> Annotation {
         ..instruction(0xa64f14, "jb 0xa64efb", 408)
     });
     found.instructions.push(AnnotatedInstruction {
-        branch: Some("call".into()),
+        branch: Some(BranchKind::Call),
         branch_stats: Some(Jumps {
             taken: 8,
             targets: vec![target("ha_innobase::index_read", 6), target("ha_innobase::rnd_next", 2)],

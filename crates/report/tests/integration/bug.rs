@@ -2,7 +2,6 @@
 
 use crate::fixture;
 use scaleprof_vocabulary::ThreadState;
-#[allow(dead_code, missing_docs)]
 use testing::planted;
 
 use fixture::{Shape, make};

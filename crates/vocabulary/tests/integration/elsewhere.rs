@@ -1,11 +1,24 @@
 //! Outside of this crate a word of a set is compared as what it is, never as text.
 
-use scaleprof_vocabulary::{MeasurementOutcome, Role, ThreadState, UnwindStatus, WakerKind, Word};
+use scaleprof_vocabulary::{
+    AccessKind, BranchKind, FindingKind, GrowthShape, LadderVerdict, LatencyKind, MeasurementOutcome, Operation, Role,
+    RunState, ShareOf, SymbolSource, ThreadState, UnwindStatus, WakerKind, Word,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Lines that have such a word and mean something else, by what they contain.
-const OTHERS: [(&str, &str); 2] = [
+const OTHERS: [(&str, &str); 7] = [
+    // A line of /proc/PID/syscall.
+    ("probe/src/plain/wait.rs", "first == \"running\""),
+    // A distribution of rows.
+    ("report/src/bug/environment.rs", "\"none\""),
+    // A plan without replicas.
+    ("experiment/src/trials/plan/server.rs", "method"),
+    // A part of a function's name.
+    ("binary/src/data_access/start_and_stop.rs", "\"update\""),
+    // How an open loop spreads its transactions.
+    ("workload/src/client/pacing.rs", "Arrivals"),
     // A line of /proc/cpuinfo.
     ("probe/src/cpu_facts.rs", "\"cpu model\""),
     // A key of a label.
@@ -20,16 +33,22 @@ fn names<W: Word>(all: &mut BTreeSet<&'static str>) {
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
+        let is_of_tests = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().contains("tests"));
+        if is_of_tests {
+            continue;
+        }
         if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.to_string_lossy().contains("tests") {
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
             found.push(path);
         }
     }
 }
 
 /// How a line looks that compares something with this word: `== "cpu"`, `"cpu" =>`, `"cpu" | "spin"`.
-fn comparisons(word: &str) -> [String; 5] {
+fn comparisons(word: &str) -> [String; 7] {
     let quoted = format!("\"{word}\"");
     [
         format!("== {quoted}"),
@@ -37,6 +56,8 @@ fn comparisons(word: &str) -> [String; 5] {
         format!("{quoted} =>"),
         format!("{quoted} | \""),
         format!("\" | {quoted}"),
+        format!("Some({quoted})"),
+        format!("{quoted}].contains"),
     ]
 }
 
@@ -48,6 +69,16 @@ fn no_word_is_compared_as_text() {
     names::<WakerKind>(&mut words);
     names::<MeasurementOutcome>(&mut words);
     names::<UnwindStatus>(&mut words);
+    names::<FindingKind>(&mut words);
+    names::<ShareOf>(&mut words);
+    names::<GrowthShape>(&mut words);
+    names::<RunState>(&mut words);
+    names::<LadderVerdict>(&mut words);
+    names::<BranchKind>(&mut words);
+    names::<AccessKind>(&mut words);
+    names::<LatencyKind>(&mut words);
+    names::<Operation>(&mut words);
+    names::<SymbolSource>(&mut words);
     let comparisons: Vec<String> = words.into_iter().flat_map(comparisons).collect();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut problems = Vec::new();

@@ -1,13 +1,16 @@
 //! The page's types are made from the words: `UPDATE_EXPECTED=1` writes them.
 
-use scaleprof_vocabulary::{MeasurementOutcome, Operation, Role, ThreadState, UnwindStatus, WakerKind, Word};
+use scaleprof_vocabulary::{
+    FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, Role, RunState, ShareOf, ThreadState,
+    UnwindStatus, WakerKind, Word,
+};
 use std::fmt::Write as _;
 use std::path::Path;
 
 const FILE: &str = "../../web/src/vocabulary.ts";
 
-/// `threadStates`, `ThreadState` and `threadStateLabels`.
-fn set<W: Word>(out: &mut String) {
+/// `threadStates`, `ThreadState`, and where the page shows them `threadStateLabels`.
+fn set<W: Word>(out: &mut String, are_shown: bool) {
     let words = || W::WORDS.iter().map(|word| (word.name(), word.label()));
     let first = W::SET[..1].to_lowercase();
     let (name, rest) = (W::SET, &W::SET[1..]);
@@ -16,14 +19,19 @@ fn set<W: Word>(out: &mut String) {
         false => "s",
     };
     let names: Vec<String> = words().map(|(name, _)| format!("{name:?}")).collect();
-    let labels: Vec<String> = words().map(|(name, label)| format!("  {name}: {label:?},\n")).collect();
     let _ = write!(
         out,
-        "\nexport const {first}{rest}{plural} = [{}] as const;\nexport type {name} = (typeof {first}{rest}{plural})[number];\n\
-         export const {first}{rest}Labels: Record<{name}, string> = {{\n{}}};\n",
+        "\nexport const {first}{rest}{plural} = [{}] as const;\nexport type {name} = (typeof {first}{rest}{plural})[number];\n",
         names.join(", "),
-        labels.concat()
     );
+    if are_shown {
+        let labels: Vec<String> = words().map(|(name, label)| format!("  {name}: {label:?},\n")).collect();
+        let _ = write!(
+            out,
+            "export const {first}{rest}Labels: Record<{name}, string> = {{\n{}}};\n",
+            labels.concat()
+        );
+    }
 }
 
 #[test]
@@ -31,12 +39,17 @@ fn the_pages_words_are_these() {
     let mut text = String::from(
         "/** Words that bundles and summaries hold, with what they are called. Made from the crate vocabulary by its test; not edited. */\n",
     );
-    set::<ThreadState>(&mut text);
-    set::<Role>(&mut text);
-    set::<UnwindStatus>(&mut text);
-    set::<WakerKind>(&mut text);
-    set::<MeasurementOutcome>(&mut text);
-    set::<Operation>(&mut text);
+    set::<ThreadState>(&mut text, true);
+    set::<Role>(&mut text, false);
+    set::<UnwindStatus>(&mut text, false);
+    set::<WakerKind>(&mut text, false);
+    set::<MeasurementOutcome>(&mut text, true);
+    set::<Operation>(&mut text, false);
+    set::<FindingKind>(&mut text, false);
+    set::<ShareOf>(&mut text, true);
+    set::<GrowthShape>(&mut text, true);
+    set::<RunState>(&mut text, false);
+    set::<LadderVerdict>(&mut text, false);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         std::fs::write(&file, &text).expect("the page's sources are writable");

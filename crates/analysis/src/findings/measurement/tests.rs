@@ -1,6 +1,7 @@
 use super::*;
 use crate::findings::tests::made_up::rung;
 use crate::steadiness::judge;
+use scaleprof_vocabulary::FindingKind;
 
 fn course(measurement: i32, rates: &[f64]) -> Course {
     let found = judge(rates);
@@ -36,8 +37,8 @@ fn series(level: f64, change: f64) -> Vec<f64> {
         .collect()
 }
 
-fn kinds(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().map(|finding| finding.kind.as_str()).collect()
+fn kinds(findings: &[Finding]) -> Vec<FindingKind> {
+    findings.iter().map(|finding| finding.kind).collect()
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_throughput_that_falls_within_its_measurements_drifts() {
         8,
         vec![course(0, &series(1000.0, -0.3)), course(1, &series(1000.0, -0.3))],
     )]);
-    assert_eq!(kinds(&found), ["drifting"], "{found:?}");
+    assert_eq!(kinds(&found), [FindingKind::Drifting], "{found:?}");
     assert!((found[0].lost_share.value - 0.3).abs() < 0.1, "{found:?}");
     assert!(found[0].evidence[0].contains("at 8 connections"), "{found:?}");
 }
@@ -82,7 +83,7 @@ fn a_throughput_that_falls_from_measurement_to_measurement_drifts_whatever_the_r
         (8, vec![at(2), at(3), at(8)]),
         (64, vec![at(0), at(4), at(7)]),
     ]);
-    assert_eq!(kinds(&found), ["drifting"], "{found:?}");
+    assert_eq!(kinds(&found), [FindingKind::Drifting], "{found:?}");
     assert!(found[0].evidence[0].contains("whatever the rung"), "{found:?}");
     assert!((found[0].lost_share.value - 0.24).abs() < 0.03, "{found:?}");
 }
@@ -91,7 +92,7 @@ fn a_throughput_that_falls_from_measurement_to_measurement_drifts_whatever_the_r
 fn a_server_that_warms_up_for_more_than_half_of_a_measurement_is_not_warm() {
     let rates: Vec<f64> = (0..20u8).map(|second| 50.0 * f64::from(second.min(15) + 5)).collect();
     let found = rungs(&[(8, vec![course(0, &rates), course(1, &rates)])]);
-    assert_eq!(kinds(&found), ["not_warmed_up"], "{found:?}");
+    assert_eq!(kinds(&found), [FindingKind::NotWarmedUp], "{found:?}");
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_client_at_its_limit_at_the_last_rung_is_told_with_the_reason() {
         measurements: &[],
     };
     let found = doubts(&[measured(&first), measured(&last)]);
-    assert_eq!(kinds(&found), ["client_limited"]);
+    assert_eq!(kinds(&found), [FindingKind::ClientLimited]);
     assert!(found[0].evidence[0].contains("1.50 CPUs"), "{found:?}");
     // One small rung of several is only named in the verdict.
     assert!(doubts(&[measured(&last), measured(&first), measured(&first)]).is_empty());

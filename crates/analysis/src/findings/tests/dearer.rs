@@ -2,13 +2,14 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_vocabulary::FindingKind;
 
 #[test]
 fn a_spinlock_of_the_kernel_is_named_with_the_function_above_it() {
     let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("cpu", SPINLOCK, 1.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 101.0), ("cpu", SPINLOCK, 60.0)];
     let found = found(&[(8, 19_000.0, 1.0, few), (256, 12_000.0, 1.0, many)]);
-    assert_eq!(found[0].kind, "kernel_spinlock");
+    assert_eq!(found[0].kind, FindingKind::KernelSpinlock);
     assert!(found[0].title.contains("InnoDB's sync array"), "{}", found[0].title);
     assert_eq!(found.len(), 1, "{found:?}");
 }
@@ -29,8 +30,12 @@ fn a_path_that_grew_is_told_once_and_what_grew_everywhere_alike_is_not_blamed() 
         .chain([("cpu", READ, 60.0)])
         .collect();
     let found = found(&[(8, 19_000.0, 1.0, &few), (256, 12_000.0, 1.0, &many)]);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["cost_growth", "slower_everywhere"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(
+        kinds,
+        [FindingKind::CostGrowth, FindingKind::SlowerEverywhere],
+        "{found:?}"
+    );
     assert_eq!(found[0].path, READ);
     // (60 - 1.2 x 20) of 156.
     assert!(
@@ -57,7 +62,7 @@ fn a_function_that_got_dearer_for_forty_callers_is_named() {
     };
     let told = found_at_last(&forty_callers(|_| 2.0));
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].kind, "cost_growth");
+    assert_eq!(told[0].kind, FindingKind::CostGrowth);
     assert_eq!(told[0].path, ["checksum"]);
     let share = told[0].lost_share.value;
     assert!((share - 60.0 / 200.0).abs() < 0.01, "{share}");
@@ -117,7 +122,7 @@ fn transactions_that_fail_for_one_another_are_told_with_their_part() {
     ] {
         let found = with_errors(number, 250_000);
         assert_eq!(found[0].title, title);
-        assert_eq!((found.len(), found[0].kind.as_str()), (1, "retries"), "{found:?}");
+        assert_eq!((found.len(), found[0].kind), (1, FindingKind::Retries), "{found:?}");
         let share = found[0].lost_share.value;
         assert!((share - 0.2).abs() < 0.01, "{share}");
     }
@@ -195,12 +200,16 @@ fn code_beside_a_fight_that_gets_dearer_by_it_is_charged_to_the_fight() {
         found(&[(1, 8_000.0, 1.0, few), (8, 8_000.0, 1.0, many)])
     };
     let found = beside(11.0, 26.0);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["allocator_contention"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::AllocatorContention], "{found:?}");
     let said = found[0].evidence.join("\n");
     assert!(said.contains("6.6 % more is lost in code beside it"), "{said}");
     // What lost as much as the fight did is a cause of its own.
     let found = beside(11.0, 150.0);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["allocator_contention", "cost_growth"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(
+        kinds,
+        [FindingKind::AllocatorContention, FindingKind::CostGrowth],
+        "{found:?}"
+    );
 }

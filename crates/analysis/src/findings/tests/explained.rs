@@ -2,6 +2,7 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_vocabulary::ShareOf;
 
 fn explained(rungs: &[(u32, f64, f64, Costs<'_>)]) -> (Vec<Finding>, Vec<Explained>) {
     let found = made_up(

@@ -2,6 +2,7 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_vocabulary::FindingKind;
 
 #[test]
 fn waits_count_only_while_cpus_idle() {
@@ -15,7 +16,7 @@ fn waits_count_only_while_cpus_idle() {
     let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 10.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 3_000.0)];
     let idle = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
-    assert_eq!(idle[0].kind, "log_stall", "{idle:?}");
+    assert_eq!(idle[0].kind, FindingKind::LogStall, "{idle:?}");
     assert!(idle[0].evidence[0].contains("40 % of the CPUs busy"), "{idle:?}");
     let busy = found(&[(8, 4_000.0, 1.0, few), (256, 4_100.0, 1.0, many)]);
     assert!(busy.is_empty(), "{busy:?}");
@@ -34,7 +35,7 @@ fn threads_that_are_made_to_sleep_are_told_while_cpus_idle() {
     let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("sleep", sleep, 10.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("sleep", sleep, 3_000.0)];
     let idle = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
-    assert_eq!(idle[0].kind, "blocked", "{idle:?}");
+    assert_eq!(idle[0].kind, FindingKind::Blocked, "{idle:?}");
     assert!(idle[0].title.starts_with("Threads are made to sleep, in "), "{idle:?}");
     // Who sleeps as long at every load is no growth.
     let same = found(&[(8, 4_000.0, 0.4, few), (16, 4_000.0, 0.4, few)]);
@@ -70,7 +71,7 @@ fn a_condition_variable_is_not_called_a_lock() {
         "{said}"
     );
     let answer = of("MariaDB", "net_real_write");
-    assert_eq!(answer.kind, "log_stall");
+    assert_eq!(answer.kind, FindingKind::LogStall);
     assert!(
         answer.title.contains("log is on disk") && answer.title.contains("asynchronous group commit"),
         "{answer:?}"
@@ -123,7 +124,7 @@ fn those_that_wait_for_the_threads_of_the_log_wait_for_the_log() {
         let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", &waiting, 10.0)];
         let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", &waiting, 3_000.0)];
         let found = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
-        assert_eq!((found.len(), found[0].kind.as_str()), (1, "log_stall"), "{found:?}");
+        assert_eq!((found.len(), found[0].kind), (1, FindingKind::LogStall), "{found:?}");
         assert!(found[0].title.contains("InnoDB's redo log"), "{}", found[0].title);
     }
 }
@@ -152,7 +153,7 @@ fn a_lock_whose_holder_syncs_a_file_is_a_stall_of_the_log_and_the_sync_is_not_to
         name(summary);
         hold(summary, &["main", "write_the_log", "fdatasync"]);
     });
-    assert_eq!((found.len(), found[0].kind.as_str()), (1, "log_stall"), "{found:?}");
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::LogStall), "{found:?}");
     assert!(found[0].title.contains("planted"), "{found:?}");
     assert!(
         found[0]
@@ -169,7 +170,7 @@ fn the_lock_of_an_allocator_is_the_allocators() {
     let few: Costs<'_> = &[("cpu", PARSE, 100.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", &waiting, 1_200.0)];
     let found = found(&[(1, 6_000.0, 0.3, few), (8, 5_000.0, 0.4, many)]);
-    assert_eq!(found[0].kind, "allocator_contention", "{found:?}");
+    assert_eq!(found[0].kind, FindingKind::AllocatorContention, "{found:?}");
 }
 
 #[test]
@@ -179,10 +180,10 @@ fn whichever_loses_more_decides_when_cpus_idle_a_little() {
     let many: Costs<'_> = &[("cpu", PARSE, 300.0), ("lock", lock_wait, 1_000.0)];
     // A third of the CPUs idles, and a transaction costs three times as much.
     let dearer = found(&[(1, 8_000.0, 0.5, few), (8, 5_000.0, 0.67, many)]);
-    assert_eq!(dearer[0].kind, "cost_growth", "{dearer:?}");
+    assert_eq!(dearer[0].kind, FindingKind::CostGrowth, "{dearer:?}");
     // Three quarters idle.
     let idle = found(&[(1, 8_000.0, 0.5, few), (8, 5_000.0, 0.25, many)]);
-    assert_eq!(idle[0].kind, "lock_convoy", "{idle:?}");
+    assert_eq!(idle[0].kind, FindingKind::LockConvoy, "{idle:?}");
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn cpus_that_other_programs_took_are_not_busy() {
     let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 5_000.0, 0.9, few), (8, 5_000.0, 0.97, many)];
     assert!(found(rungs).is_empty());
     let found = found_with(rungs, |_, summary| summary.noise_cpu_share = Some(0.4));
-    assert_eq!(found[0].kind, "lock_convoy", "{found:?}");
+    assert_eq!(found[0].kind, FindingKind::LockConvoy, "{found:?}");
 }
 
 /// Waits for locks on the heap: each stack counts as a lock of its own, and together they take so many microseconds.
@@ -235,8 +236,8 @@ fn waits_for_a_lock_that_many_stacks_take_are_added_up_though_another_lock_is_na
     let found = found_with(&[(1, 1_000.0, 0.3, few), (8, 1_000.0, 0.4, &many)], |_, summary| {
         name(summary);
     });
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["lock_convoy"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::LockConvoy], "{found:?}");
     assert!(
         (found[0].lost_share.value - 0.15).abs() < 0.002,
         "{:?}",
@@ -342,6 +343,6 @@ fn the_disk_is_told_though_a_lock_that_loses_nothing_has_a_holder_that_syncs() {
     let found = found_with(&[(1, 6_000.0, 0.3, few), (8, 4_500.0, 0.5, many)], |_, summary| {
         hold(summary, &["main", "write_pages", "fdatasync"]);
     });
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["disk_bound"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::DiskBound], "{found:?}");
 }

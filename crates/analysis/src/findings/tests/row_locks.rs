@@ -2,6 +2,7 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_vocabulary::{FindingKind, ShareOf};
 
 /// Of MySQL 5.6.
 const ROW: &[&str] = &[
@@ -71,8 +72,8 @@ fn where_no_wait_was_seen_the_servers_counters_tell_of_rows() {
         };
         findings(profiled, &surroundings, call_paths)
     });
-    let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["row_lock_waits"], "{:?}", found.findings);
+    let kinds: Vec<FindingKind> = found.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::RowLockWaits], "{:?}", found.findings);
     let rows = &found.findings[0];
     // 1261 of 1600 microseconds; what was not sampled has no interval.
     assert!((rows.lost_share.value - 0.788).abs() < 0.01, "{:?}", rows.lost_share);
@@ -100,8 +101,8 @@ fn waits_for_rows_are_no_convoy_of_the_servers() {
         &[("innodb_lock_wait_timeout", "50")],
         &[(1, 6_000.0, 0.3, FEW), (8, 5_000.0, 0.4, many)],
     );
-    let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["row_lock_waits"], "{:?}", found.findings);
+    let kinds: Vec<FindingKind> = found.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::RowLockWaits], "{:?}", found.findings);
     let rows = &found.findings[0];
     assert_eq!(rows.share_of, ShareOf::ConnectionTime);
     // 1300 of 1600 microseconds.
@@ -151,7 +152,7 @@ fn what_a_version_can_be_told_is_advised() {
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", &row, 1_300.0)];
     let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, FEW), (8, 5_000.0, 0.4, many)];
     let found = found_of("MariaDB", &[("innodb_deadlock_detect", "ON")], rungs);
-    assert_eq!(found.findings[0].kind, "row_lock_waits");
+    assert_eq!(found.findings[0].kind, FindingKind::RowLockWaits);
     let tries = found.findings[0].suggestions.join("\n");
     assert!(
         tries.contains("innodb_deadlock_detect = OFF (ON is the default)"),
@@ -159,14 +160,19 @@ fn what_a_version_can_be_told_is_advised() {
     );
     // The function of MariaDB means nothing elsewhere.
     let elsewhere = found_of("PostgreSQL", &[], rungs);
-    assert_ne!(elsewhere.findings[0].kind, "row_lock_waits");
+    assert_ne!(elsewhere.findings[0].kind, FindingKind::RowLockWaits);
 }
 
 #[test]
 fn a_latch_on_the_way_to_sleep_is_no_row() {
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", LATCH, 1_300.0)];
     let found = found_of("MySQL", &[], &[(1, 6_000.0, 0.3, FEW), (8, 5_000.0, 0.4, many)]);
-    assert_ne!(found.findings[0].kind, "row_lock_waits", "{:?}", found.findings);
+    assert_ne!(
+        found.findings[0].kind,
+        FindingKind::RowLockWaits,
+        "{:?}",
+        found.findings
+    );
 }
 
 #[test]
@@ -186,16 +192,16 @@ fn waits_for_rows_come_before_the_latches_that_they_make_hot() {
         ("runq", PARSE, 1_800.0),
     ];
     let found = found_of("MySQL", &[], &[(4, 10_000.0, 0.9, few), (64, 8_000.0, 0.97, many)]);
-    let told: Vec<(&str, ShareOf)> = found
+    let told: Vec<(FindingKind, ShareOf)> = found
         .findings
         .iter()
-        .map(|finding| (finding.kind.as_str(), finding.share_of))
+        .map(|finding| (finding.kind, finding.share_of))
         .collect();
     assert_eq!(
         told[..2],
         [
-            ("row_lock_waits", ShareOf::ConnectionTime),
-            ("spin_waiting", ShareOf::CpuTime)
+            (FindingKind::RowLockWaits, ShareOf::ConnectionTime),
+            (FindingKind::SpinWaiting, ShareOf::CpuTime)
         ],
         "{told:?}"
     );

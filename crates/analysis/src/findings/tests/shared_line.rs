@@ -3,6 +3,7 @@
 use super::made_up::*;
 use crate::findings::*;
 use scaleprof_bundle::InstructionRow;
+use scaleprof_vocabulary::{AccessKind, FindingKind};
 
 /// A function with three instructions, at one of which threads stand for so long.
 fn with_hot(others: f64, hot: f64) -> Vec<(&'static str, &'static [&'static str], f64)> {
@@ -24,7 +25,7 @@ fn an_instruction_that_grows_beside_others_that_do_not_waits_for_a_cache_line() 
         (2, 8_000.0, 1.0, &with_hot(15.0, 60.0)),
     ]);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].kind, "cache_line_sharing");
+    assert_eq!(found[0].kind, FindingKind::CacheLineSharing);
     assert!(found[0].title.contains("look_up"), "{found:?}");
     assert!((found[0].lost_share.value - 50.0 / 190.0).abs() < 0.01, "{found:?}");
     assert!(
@@ -47,8 +48,16 @@ fn what_grew_behind_the_function_of_a_shared_line_is_told_too() {
         (1, 8_000.0, 1.0, &costs(15.0, 10.0, 2.0)),
         (2, 8_000.0, 1.0, &costs(24.0, 160.0, 20.0)),
     ]);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["cache_line_sharing", "cost_growth", "cost_growth"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            FindingKind::CacheLineSharing,
+            FindingKind::CostGrowth,
+            FindingKind::CostGrowth
+        ],
+        "{found:?}"
+    );
     let cost = 300.0 + 2.0 * 24.0 + 160.0 + 40.0;
     let lost: Vec<f64> = found.iter().map(|finding| finding.lost_share.value * cost).collect();
     assert!(
@@ -96,8 +105,8 @@ fn a_function_that_has_more_to_do_waits_for_no_cache_line() {
         (1, 8_000.0, 1.0, &with_hot(15.0, 10.0)),
         (2, 8_000.0, 1.0, &with_hot(90.0, 60.0)),
     ]);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["cost_growth"], "{found:?}");
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::CostGrowth], "{found:?}");
 }
 
 #[test]
@@ -114,18 +123,18 @@ fn an_instruction_that_cannot_have_waited_for_memory_waits_for_no_cache_line() {
             let found = lines(MachineCode::default());
             let at = &found[0].at;
             // A run of instructions that ends in the hot one, and one elsewhere that reads.
-            let row = |address, access: Option<&str>| InstructionRow {
+            let row = |address, access: Option<AccessKind>| InstructionRow {
                 module: at.module.clone(),
                 build_id: at.build_id.clone(),
                 address,
                 length: 1,
                 text: "add rax,rcx".to_owned(),
-                access: access.map(str::to_owned),
+                access,
                 ..InstructionRow::default()
             };
             let code = |loads_at: i64| {
                 let rows: Vec<InstructionRow> = (0..9)
-                    .map(|back| row(at.address - back, (back == loads_at).then_some("read")))
+                    .map(|back| row(at.address - back, (back == loads_at).then_some(AccessKind::Read)))
                     .collect();
                 MachineCode::from_rows(&rows)
             };

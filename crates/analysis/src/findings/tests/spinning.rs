@@ -2,6 +2,7 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_vocabulary::FindingKind;
 
 #[test]
 fn spinning_comes_first_with_who_waits_and_what_to_try() {
@@ -9,7 +10,7 @@ fn spinning_comes_first_with_who_waits_and_what_to_try() {
     let many: Costs<'_> = &[("cpu", PARSE, 42.0), ("cpu", READ, 63.0), ("spin", SPIN, 95.0)];
     let findings = found(&[(16, 19_000.0, 1.0, few), (512, 10_000.0, 1.0, many)]);
     let first = &findings[0];
-    assert_eq!(first.kind, "spin_waiting");
+    assert_eq!(first.kind, FindingKind::SpinWaiting);
     assert!(
         first.title.contains("InnoDB's own mutexes and rw-locks"),
         "{}",
@@ -84,7 +85,7 @@ const SOME_SPIN: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin
 #[test]
 fn spinning_is_told_though_a_transaction_got_no_dearer_and_with_what_a_round_takes() {
     let found = found(&[(8, 19_000.0, 1.0, SOME_SPIN), (64, 19_000.0, 1.0, SOME_SPIN)]);
-    assert_eq!(found[0].kind, "spin_waiting", "{found:?}");
+    assert_eq!(found[0].kind, FindingKind::SpinWaiting, "{found:?}");
     // Up to 5 x 50 PAUSEs of 24 ns; 30 rounds of half of that.
     let round = found[0].evidence.iter().find(|line| line.starts_with("one round"));
     let round = round.expect("what a round takes");
@@ -120,7 +121,7 @@ fn spinning_is_told_while_cpus_idle_too() {
     let found = found(&[(8, 7_000.0, 0.5, few), (512, 5_600.0, 0.5, many)]);
     let spinning = found
         .iter()
-        .find(|finding| finding.kind == "spin_waiting")
+        .find(|finding| finding.kind == FindingKind::SpinWaiting)
         .expect("told");
     assert!((spinning.lost_share.value - 1.0 / 3.0).abs() < 0.01, "{spinning:?}");
     assert!(
@@ -134,9 +135,9 @@ fn spinning_at_another_rung_comes_behind_what_explains_the_fall_and_says_that_it
     let few: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 20.0), ("spin", SPIN, 30.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 80.0), ("spin", SPIN, 0.1)];
     let found = found(&[(8, 19_000.0, 1.0, few), (64, 14_000.0, 1.0, many)]);
-    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
     // A third of a transaction is more than what READ grew by, and yet it comes second.
-    assert_eq!(kinds, ["cost_growth", "spin_waiting"], "{found:?}");
+    assert_eq!(kinds, [FindingKind::CostGrowth, FindingKind::SpinWaiting], "{found:?}");
     let spinning = &found[1];
     assert!(spinning.title.ends_with(", at 8 connections"), "{spinning:?}");
     assert!(

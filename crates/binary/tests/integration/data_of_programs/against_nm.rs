@@ -1,6 +1,7 @@
 //! Variables by `nm`.
 
 use super::*;
+use scaleprof_vocabulary::AccessKind;
 
 /// Every variable with a size that `nm` lists (`dynamic`: what is exported), by address.
 fn nm(path: &Path, dynamic: bool) -> Option<BTreeMap<u64, BTreeSet<(u64, String)>>> {

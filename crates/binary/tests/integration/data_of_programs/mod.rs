@@ -3,13 +3,14 @@
 mod against_nm;
 mod classes;
 use crate::files;
+use scaleprof_vocabulary::AccessKind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use files::binary;
-use scaleprof_binary::data_access::{AccessKind, DataAccesses, TouchedPlace, may_tell, start_and_stop, touched_places};
+use scaleprof_binary::data_access::{DataAccesses, TouchedPlace, may_tell, start_and_stop, touched_places};
 use scaleprof_binary::data_layout::{DataKind, DataLayout};
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 

@@ -2,7 +2,7 @@
 
 use scaleprof_bundle::*;
 use scaleprof_vocabulary::{
-    LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind,
+    LatencyKind, MeasurementOutcome, Operation, Role, RunState, SymbolSource, ThreadState, UnwindStatus, WakerKind,
 };
 
 pub fn manifest() -> Manifest {

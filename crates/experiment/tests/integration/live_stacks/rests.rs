@@ -51,7 +51,7 @@ impl Sides {
             .map(|thread| thread.thread)
             .collect();
         println!("queued most differently, seconds: {:?}", self.most_apart(&working));
-        for state in ThreadState::ALL {
+        for state in ThreadState::in_kernel() {
             let (whole, resting) = (part(whole, &working, state), part(resting, &working, state));
             println!("watched {share:.3} of the time: {state:?} {resting:.4}, all of it: {whole:.4}");
             // The scheduler's sums are exact; of the causes of waits a seventh was seen. Queues are counted from a thread's waking by one

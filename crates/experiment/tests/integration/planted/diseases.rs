@@ -1,6 +1,7 @@
 //! What is planted in each program, and what must be found.
 
 use super::round::Found;
+use scaleprof_vocabulary::FindingKind;
 
 /// How far the share of a finding may be from what the threads measured of themselves. A thread takes the time until it has a
 /// CPU again for waiting, and for spinning what interrupts took; the ledger has them in run queues and elsewhere.
@@ -31,7 +32,7 @@ pub struct Disease {
 
 /// The one finding that must be there.
 pub struct Expected {
-    pub kind: &'static str,
+    pub kind: FindingKind,
     /// What its title and evidence must name.
     pub names: &'static [&'static str],
     /// The function that its path must hold.
@@ -47,7 +48,7 @@ pub const ALL: [Disease; 7] = [
     Disease {
         program: "convoy",
         expected: Some(Expected {
-            kind: "lock_convoy",
+            kind: FindingKind::LockConvoy,
             names: &["planted_mutex", "change_the_table"],
             function: "change_the_table",
             least: 0.5,
@@ -60,7 +61,7 @@ pub const ALL: [Disease; 7] = [
     Disease {
         program: "false_sharing",
         expected: Some(Expected {
-            kind: "cache_line_sharing",
+            kind: FindingKind::CacheLineSharing,
             names: &["look_it_up"],
             function: "look_it_up",
             least: 0.2,
@@ -73,7 +74,7 @@ pub const ALL: [Disease; 7] = [
     Disease {
         program: "fsync_under_lock",
         expected: Some(Expected {
-            kind: "log_stall",
+            kind: FindingKind::LogStall,
             names: &["planted_log_mutex", "write_the_log"],
             function: "write_the_log",
             least: 0.5,
@@ -86,7 +87,7 @@ pub const ALL: [Disease; 7] = [
     Disease {
         program: "allocator",
         expected: Some(Expected {
-            kind: "allocator_contention",
+            kind: FindingKind::AllocatorContention,
             names: &["malloc"],
             function: "build_a_result",
             least: 0.3,
@@ -99,7 +100,7 @@ pub const ALL: [Disease; 7] = [
     Disease {
         program: "user_spin",
         expected: Some(Expected {
-            kind: "spin_waiting",
+            kind: FindingKind::SpinWaiting,
             names: &["take_the_spin_lock"],
             function: "take_the_spin_lock",
             least: 0.2,
@@ -128,7 +129,7 @@ pub const ALL: [Disease; 7] = [
 impl Disease {
     /// Whether what was found is what is planted, and nothing else.
     pub fn judge(&self, found: &Found) -> Result<(), String> {
-        let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
+        let kinds: Vec<FindingKind> = found.findings.iter().map(|finding| finding.kind).collect();
         let Some(expected) = &self.expected else {
             return match kinds.is_empty() {
                 true => Ok(()),
@@ -136,7 +137,7 @@ impl Disease {
             };
         };
         if kinds != [expected.kind] {
-            return Err(format!("{} is planted and {kinds:?} found", expected.kind));
+            return Err(format!("{} is planted and {kinds:?} found", expected.kind.name()));
         }
         let finding = &found.findings[0];
         let words = format!("{} {}", finding.title, finding.evidence.join(" "));

@@ -6,11 +6,11 @@ use super::program::Program;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{WaitGraph, wait_graphs};
 use scaleprof_bundle::{
-    Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, SecondRow, Server, Workload,
+    Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RungSummary, SecondRow, Server, Workload,
 };
 use scaleprof_experiment::{OwnLoad, OwnMeasurement, WatchOptions};
 use scaleprof_probe::MachineFacts;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{RunState, ThreadState};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,7 +93,7 @@ impl fmt::Display for Found {
             write!(
                 f,
                 "; {} {:.1} % [{}, {}]: {}",
-                finding.kind,
+                finding.kind.name(),
                 lost.value * 100.0,
                 share(lost.low),
                 share(lost.high),
