@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 use crate::address_arguments::{AccountArguments, AddressArguments, ConsentArguments};
+use crate::choice::{TRANSPORTS, one_of};
 use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
 use crate::import_arguments::ImportArguments;
@@ -19,7 +20,22 @@ use std::path::PathBuf;
     version,
     about,
     max_term_width = 110,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_long_help = "\
+Exit codes:
+  0              done, whatever was found
+  1              failed; what was measured is kept
+  2              the command line cannot be read, or consent is missing: nothing was begun
+  3              check: something is missing without which a run cannot work
+  130, 143, 129  stopped by SIGINT, SIGTERM, SIGHUP
+
+Environment:
+  SCALEPROF_WORK_DIR    folder of private servers' files, as --work-dir
+  SCALEPROF_CACHE_SIZE  prepared tables that are kept, as --cache-size
+  SCALEPROF_SERVERS     folder of fetched server builds
+  SCALEPROF_PASSWORD    the account's password
+  DEBUGINFOD_URLS       where debug information is fetched from
+  NO_COLOR              no colours"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -218,7 +234,7 @@ pub(crate) struct PrivateServerArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) server_defaults_file: Option<PathBuf>,
     /// Size of the buffer pool, such as 4G [default: by memory and data]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes)]
     pub(crate) buffer_pool: Option<u64>,
     /// Switch the Performance Schema on (it costs throughput)
     #[arg(long)]
@@ -229,15 +245,16 @@ pub(crate) struct PrivateServerArguments {
     /// CPUs of the client
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus_client: Option<scaleprof_server::CpuSet>,
-    /// Folder for the server's files [default: a folder of the user's in /var/tmp]
+    /// Folder for the server's files [env: SCALEPROF_WORK_DIR] [default: a folder of the user's in /var/tmp]
     #[arg(long, value_name = "DIR")]
     pub(crate) work_dir: Option<PathBuf>,
     /// Make the tables anew and do not keep them for the next run
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Prepared tables that are kept for later runs, all together at most; what was not used for longest goes first
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, default_value = "10G", conflicts_with = "no_cache")]
-    pub(crate) cache_size: u64,
+    /// [env: SCALEPROF_CACHE_SIZE] [default: 10G]
+    #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes, conflicts_with = "no_cache")]
+    pub(crate) cache_size: Option<u64>,
     /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
     #[arg(long)]
     pub(crate) clean_shutdown: bool,
@@ -340,7 +357,7 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: 0 where nothing is marked `missing`; 1 where something is, hardware counters too, which many virtual machines do not have.")]
+Exit code 3: something that is `required` is missing, so that a run cannot work. What is `missing` cannot be measured.")]
 pub(crate) struct CheckArguments {
     /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
     #[arg(long, value_name = "BUILD")]
@@ -421,8 +438,8 @@ pub(crate) struct BenchArguments {
     /// Measurements of each kind, in turns
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) repeats: u32,
-    /// Which system calls carry the packets: auto, epoll or io_uring
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    /// Which system calls carry the packets
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = one_of::<scaleprof_workload::TransportChoice>(TRANSPORTS))]
     pub(crate) transport: scaleprof_workload::TransportChoice,
     /// Print JSON
     #[arg(long)]
@@ -441,11 +458,15 @@ pub(crate) struct CacheArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// List the prepared data folders, their sum and the limit
-    List,
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove all of them
     Remove {
         /// Keep what was used last, as much as fits into this
-        #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+        #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes)]
         keep: Option<u64>,
     },
     /// Print the folder that they are in

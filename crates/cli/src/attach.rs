@@ -1,17 +1,15 @@
 //! `scaleprof attach`: watching a server under a load that is not ours.
 
 use crate::arguments::AttachArguments;
+use crate::exit::Exit;
 use crate::output::{put, say};
-use crate::run::{our_arguments, public_command};
+use crate::public_command::{our_arguments, public_command};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
 use scaleprof_experiment::{RunningServer, WatchRequest, WatchResult, running_servers, watch};
 use std::process::ExitCode;
-
-/// Exit code where several servers could be meant.
-const USAGE: u8 = 2;
 
 pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
     if arguments.socket.is_some() || arguments.dsn.is_some() {
@@ -33,7 +31,7 @@ pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
                 for RunningServer { pid, name } in several {
                     eprintln!("{pid:>9}  {name}");
                 }
-                return Ok(ExitCode::from(USAGE));
+                return Ok(Exit::Usage.into());
             }
         },
     };

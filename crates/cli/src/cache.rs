@@ -2,7 +2,8 @@
 
 use crate::arguments::{CacheArguments, CacheCommand};
 use crate::output::say;
-use scaleprof_server::{CACHE_SIZE, Cache, WorkFolder};
+use scaleprof_server::{Cache, WorkFolder, cache_size};
+use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,7 +18,8 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
     }
     let cache = Cache::open(&WorkFolder::open(&folder)?)?;
     match arguments.command {
-        None | Some(CacheCommand::List | CacheCommand::Path) => list(&cache, &folder)?,
+        None | Some(CacheCommand::Path) => list(&cache, &folder, false)?,
+        Some(CacheCommand::List { json }) => list(&cache, &folder, json)?,
         Some(CacheCommand::Remove { keep }) => {
             let count = match keep {
                 None => cache.remove_all()?,
@@ -29,8 +31,48 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(cache: &Cache, folder: &Path) -> anyhow::Result<()> {
+/// As `--json` gives it.
+#[derive(Serialize)]
+struct Listing {
+    /// Layout of this document.
+    schema: u32,
+    /// Where they are.
+    folder: String,
+    /// What a run keeps at most, bytes.
+    limit_bytes: u64,
+    prepared: Vec<Prepared>,
+}
+
+/// One prepared data folder.
+#[derive(Serialize)]
+struct Prepared {
+    server: String,
+    workload: String,
+    bytes: u64,
+    /// When it was made, seconds since 1970.
+    created: u64,
+}
+
+fn list(cache: &Cache, folder: &Path, json: bool) -> anyhow::Result<()> {
     let list = cache.list()?;
+    let limit = cache_size().map_err(anyhow::Error::msg)?;
+    if json {
+        let entries = list.iter().map(|prepared| prepared.entry());
+        let prepared = entries.map(|entry| Prepared {
+            server: entry.key.server.clone(),
+            workload: entry.key.workload.clone(),
+            bytes: entry.bytes,
+            created: entry.created,
+        });
+        let listing = Listing {
+            schema: 1,
+            folder: WorkFolder::cache_in(folder).display().to_string(),
+            limit_bytes: limit,
+            prepared: prepared.collect(),
+        };
+        say!("{}", serde_json::to_string_pretty(&listing)?);
+        return Ok(());
+    }
     if list.is_empty() {
         say!("no prepared data folders in {}", folder.display());
         return Ok(());
@@ -46,9 +88,9 @@ fn list(cache: &Cache, folder: &Path) -> anyhow::Result<()> {
         );
     }
     say!(
-        "{:>7} MiB  in all; a run keeps {} GiB at most (--cache-size) and removes what was not used for longest",
+        "{:>7} MiB  in all; a run keeps {} MiB at most (--cache-size) and removes what was not used for longest",
         bytes >> 20,
-        CACHE_SIZE >> 30
+        limit >> 20
     );
     Ok(())
 }

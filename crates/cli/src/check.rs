@@ -1,6 +1,7 @@
 //! `scaleprof check`.
 
 use crate::arguments::CheckArguments;
+use crate::exit::Exit;
 use crate::output::say;
 use crate::stop;
 use crate::terminal::TerminalProgress;
@@ -34,6 +35,10 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let mut items = scaleprof_probe::check(binary, arguments.connections);
+    if installation.is_none() && arguments.pid.is_none() && arguments.bundle.is_none() {
+        let fix = "apt-get install mariadb-server-core, or give --server";
+        items.insert(0, CheckItem::required("server", "none found", fix));
+    }
     items.push(check_transport());
     items.extend(hot.map_or_else(Vec::new, |hot| hot(binary)));
     if arguments.json {
@@ -59,22 +64,26 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             None => match &running {
                 Some((pid, Ok(program))) => say!("server: process {pid} ({})\n", program.display()),
                 Some((pid, Err(why))) => say!("server: process {pid}; its program cannot be read: {why}\n"),
-                None => say!("server: none found; apt-get install mariadb-server-core, or give --server\n"),
+                None => {}
             },
         }
         let width = items.iter().map(|item| item.topic.len()).max().unwrap_or(0);
         for item in &items {
             say!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.message);
             if let Some(fix) = &item.fix {
-                say!("        {:width$}  -> {fix}", "");
+                say!("         {:width$}  -> {fix}", "");
             }
             for line in item.log.iter().filter(|_| arguments.verbose) {
-                say!("        {:width$}  | {line}", "");
+                say!("         {:width$}  | {line}", "");
             }
         }
     }
-    let is_missing = items.iter().any(|item| item.status == Status::Missing);
-    Ok(ExitCode::from(u8::from(is_missing)))
+    let cannot_work = items.iter().any(|item| item.status == Status::Required);
+    Ok(match cannot_work {
+        true => Exit::RequiredMissing,
+        false => Exit::Done,
+    }
+    .into())
 }
 
 /// What the code has of names that a running server or a bundle spends its time in; none where neither was named. It still wants the
@@ -128,6 +137,7 @@ fn word(status: Status) -> &'static str {
         Status::Ok => "ok",
         Status::Warn => "warning",
         Status::Missing => "missing",
+        Status::Required => "required",
     }
 }
 
@@ -135,9 +145,10 @@ fn mark(status: Status, colour: bool) -> String {
     let code = match status {
         Status::Ok => 32,
         Status::Warn => 33,
-        Status::Missing => 31,
+        Status::Missing => 33,
+        Status::Required => 31,
     };
-    let word = format!("{:7}", word(status));
+    let word = format!("{:8}", word(status));
     match colour {
         true => format!("\x1b[{code}m{word}\x1b[0m"),
         false => word,

@@ -44,7 +44,7 @@ const READY: [(&str, &str); 14] = ready![
 pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         None => begin(arguments),
-        Some(ExperimentCommand::List) => list(),
+        Some(ExperimentCommand::List { json }) => list(*json),
         Some(ExperimentCommand::Resume {
             folder, dry_run: true, ..
         }) => {
@@ -58,17 +58,29 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
 }
 
 /// The ready experiments with what they ask.
-fn list() -> anyhow::Result<ExitCode> {
-    let width = READY.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+fn list(json: bool) -> anyhow::Result<ExitCode> {
+    let mut questions = Vec::new();
     for (name, text) in READY {
-        let plan = PlanFile::parse(text, &format!("{name}.toml"))?;
-        say!("{name:width$}  {}", plan.question.as_deref().unwrap_or_default());
+        questions.push((name, PlanFile::parse(text, &format!("{name}.toml"))?.question));
+    }
+    if json {
+        let experiments = questions.iter();
+        let experiments = experiments.map(|(name, question)| serde_json::json!({"name": name, "question": question}));
+        let document = serde_json::json!({"schema": 1, "experiments": experiments.collect::<Vec<_>>()});
+        say!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = READY.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, question) in &questions {
+        say!("{name:width$}  {}", question.as_deref().unwrap_or_default());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A new one.
 fn begin(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+    // Before hours of work that would end with it.
+    scaleprof_server::cache_size().map_err(anyhow::Error::msg)?;
     let written = written(arguments)?;
     let work_folder = absolute(arguments.work_dir.as_deref())?;
     let source = PlanSource {

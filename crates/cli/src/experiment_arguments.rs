@@ -1,5 +1,6 @@
 //! The options of `experiment`.
 
+use crate::choice::{DISTRIBUTIONS, HOME_WAREHOUSES, ISOLATION_LEVELS, listed};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -65,7 +66,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) rows: Option<u32>,
     /// Which rows, as for run
-    #[arg(long, value_name = "NAME", help_heading = "Load")]
+    #[arg(long, value_name = "NAME", help_heading = "Load", value_parser = listed(DISTRIBUTIONS))]
     pub(crate) distribution: Option<String>,
     /// Warehouses of tpcc, as for run
     #[arg(long, value_name = "N", help_heading = "Load")]
@@ -74,13 +75,14 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "CARDS", help_heading = "Load")]
     pub(crate) mix: Option<String>,
     /// Where the terminals of tpcc stand, as for run
-    #[arg(long, value_name = "WHERE", help_heading = "Load")]
+    #[arg(long, value_name = "HOW", help_heading = "Load", value_parser = listed(HOME_WAREHOUSES))]
     pub(crate) home_warehouse: Option<String>,
     /// Keying and think times of tpcc, as for run
     #[arg(long, value_name = "FACTOR", help_heading = "Load")]
     pub(crate) think_times: Option<f64>,
     /// Isolation level of the connections
-    #[arg(long, value_name = "LEVEL", help_heading = "Load")]
+    #[arg(long, value_name = "LEVEL", help_heading = "Load", ignore_case = true,
+        value_parser = listed(ISOLATION_LEVELS))]
     pub(crate) isolation: Option<String>,
     /// Seed of every random choice, the order included
     #[arg(long, value_name = "N", help_heading = "Load")]
@@ -144,5 +146,9 @@ pub(crate) enum ExperimentCommand {
         json: bool,
     },
     /// List the ready experiments with their questions
-    List,
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }

@@ -2,7 +2,7 @@
 
 use crate::import_arguments::ImportArguments;
 use crate::output;
-use crate::run::{our_arguments, public_command};
+use crate::public_command::{our_arguments, public_command};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;

@@ -1,7 +1,11 @@
 //! The options of the load and of the ladder, which `run` and `attach` share.
 
+use crate::choice::{
+    ARRIVALS, DISTRIBUTIONS, HOME_WAREHOUSES, ISOLATION_LEVELS, PROTOCOLS, TRANSPORTS, listed, one_of,
+};
 use anyhow::{Context, bail};
 use clap::Args;
+use clap::builder::TypedValueParser;
 use scaleprof_experiment::{LoadOptions, WorkloadChoice, parse_connections};
 use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, Tpcc, TpccOptions};
 use scaleprof_workload::{
@@ -23,11 +27,11 @@ pub(crate) struct LoadArguments {
     /// Rows of each table
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub(crate) rows: u32,
-    /// Which rows: uniform, special, pareto, zipfian, gaussian (as sysbench's) or zipfian-scrambled
-    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    /// Which rows. The first five are as sysbench's
+    #[arg(long, value_name = "NAME", default_value = "uniform", value_parser = one_of::<Distribution>(DISTRIBUTIONS))]
     pub(crate) distribution: Distribution,
     /// Prepared statements (binary) or whole texts (text)
-    #[arg(long, value_name = "HOW", default_value = "binary")]
+    #[arg(long, value_name = "NAME", default_value = "binary", value_parser = one_of::<Protocol>(PROTOCOLS))]
     pub(crate) protocol: Protocol,
     /// A further option of sysbench's workloads, such as point_selects=1 or skip_trx=on; can be given again
     #[arg(long, value_name = "NAME=VALUE")]
@@ -46,22 +50,22 @@ pub(crate) struct LoadArguments {
     /// their end, so the mix is exact [default: 10,10,1,1,1]
     #[arg(long, value_name = "CARDS", help_heading = "TPC-C")]
     pub(crate) mix: Option<Mix>,
-    /// Where the terminals of tpcc stand: fixed (each in one warehouse, by the specification) or random (drawn for every
-    /// transaction; other kits call that terminalWarehouseFixed=false) [default: fixed]
-    #[arg(long, value_name = "WHERE", help_heading = "TPC-C")]
+    /// Where the terminals of tpcc stand: each in one warehouse, by the specification (fixed), or drawn for every
+    /// transaction (random; other kits call that terminalWarehouseFixed=false) [default: fixed]
+    #[arg(long, value_name = "HOW", help_heading = "TPC-C", value_parser = one_of::<HomeWarehouse>(HOME_WAREHOUSES))]
     pub(crate) home_warehouse: Option<HomeWarehouse>,
     /// Let the users of tpcc type and read: the specification's keying and think times, times FACTOR. 1 is what tpmC of
     /// warehouses is about, at ten connections a warehouse [default: none]
     #[arg(long, value_name = "FACTOR", help_heading = "TPC-C")]
     pub(crate) think_times: Option<f64>,
-    /// Isolation level of the connections, such as read-committed [default: the server's]
-    #[arg(long, value_name = "LEVEL", value_parser = isolation)]
+    /// Isolation level of the connections [default: the server's]
+    #[arg(long, value_name = "LEVEL", value_parser = isolation(), ignore_case = true)]
     pub(crate) isolation: Option<String>,
     /// Offer so many transactions a second (open loop) instead of as many as the connections can
     #[arg(long, value_name = "TX/S")]
     pub(crate) rate: Option<f64>,
-    /// How an open loop spreads them: poisson or constant
-    #[arg(long, value_name = "HOW", default_value = "poisson", value_parser = arrivals)]
+    /// How an open loop spreads them
+    #[arg(long, value_name = "NAME", default_value = "poisson", value_parser = one_of::<Arrivals>(ARRIVALS))]
     pub(crate) arrivals: Arrivals,
     /// Connections that are open beside the working ones and do nothing
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -72,8 +76,8 @@ pub(crate) struct LoadArguments {
     /// Threads of the client [default: by its CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) client_threads: Option<u32>,
-    /// Which system calls carry the packets: auto, epoll or io_uring (encrypted ones always go over epoll)
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    /// Which system calls carry the packets (encrypted ones always go over epoll)
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = one_of::<TransportChoice>(TRANSPORTS))]
     pub(crate) transport: TransportChoice,
 }
 
@@ -240,18 +244,7 @@ impl LoadArguments {
     }
 }
 
-fn isolation(text: &str) -> Result<String, String> {
-    let level = text.to_ascii_uppercase().replace(['-', '_'], " ");
-    match level.as_str() {
-        "READ UNCOMMITTED" | "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE" => Ok(level),
-        _ => Err("use read-uncommitted, read-committed, repeatable-read or serializable".to_owned()),
-    }
-}
-
-fn arrivals(text: &str) -> Result<Arrivals, String> {
-    match text {
-        "poisson" => Ok(Arrivals::Poisson),
-        "constant" => Ok(Arrivals::Even),
-        _ => Err("use poisson or constant".to_owned()),
-    }
+/// A level as SQL has it.
+fn isolation() -> impl TypedValueParser<Value = String> {
+    listed(ISOLATION_LEVELS).map(|level| level.to_ascii_uppercase().replace(['-', '_'], " "))
 }

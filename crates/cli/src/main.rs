@@ -10,9 +10,11 @@ mod bench_load;
 mod cache;
 mod cachelines;
 mod check;
+mod choice;
 mod complaint;
 mod credentials;
 mod diff;
+mod exit;
 mod experiment;
 mod experiment_arguments;
 mod experiment_progress;
@@ -25,6 +27,7 @@ mod load_arguments;
 mod manual;
 mod output;
 mod probe_arguments;
+mod public_command;
 mod recording;
 mod report;
 mod run;
@@ -33,7 +36,6 @@ mod selfbench;
 mod servers;
 mod servers_arguments;
 mod show;
-mod size;
 mod spinloops;
 mod stop;
 mod terminal;
@@ -43,10 +45,8 @@ mod trying;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use exit::Exit;
 use std::process::ExitCode;
-
-/// Exit code of a run that the user stopped, as shells give it for SIGINT.
-const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     // The janitor is started by re-executing this file; it must not read arguments or touch the terminal.
@@ -107,13 +107,14 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("scaleprof: {}", complaint::of(&error));
-            match error.downcast_ref::<scaleprof_experiment::RunError>() {
-                Some(scaleprof_experiment::RunError::Stopped) => ExitCode::from(INTERRUPTED),
-                _ if matches!(error.downcast_ref(), Some(scaleprof_builds::Error::Stopped)) => {
-                    ExitCode::from(INTERRUPTED)
-                }
-                _ => ExitCode::FAILURE,
-            }
+            let was_stopped = matches!(error.downcast_ref(), Some(scaleprof_experiment::RunError::Stopped))
+                || matches!(error.downcast_ref(), Some(scaleprof_builds::Error::Stopped));
+            let exit = match was_stopped {
+                true => Exit::Stopped(stop::signal()),
+                false if error.is::<exit::NoConsent>() => Exit::Usage,
+                false => Exit::Failed,
+            };
+            exit.into()
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::arguments::{PrivateServerArguments, RunArguments};
 use crate::credentials;
+use crate::exit::NoConsent;
 use crate::load_arguments::ResultArguments;
 use crate::output::{put, say};
+use crate::public_command::{our_arguments, public_command};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
@@ -11,11 +13,9 @@ use crate::topology_arguments::TopologyArguments;
 use crate::trying;
 use anyhow::bail;
 use scaleprof_builds::server_path;
+use scaleprof_experiment::{Attach, LoadOptions, RunOptions, RunResult, ServerChoice, WorkloadChoice, run};
+use scaleprof_server::{ServerSettings, Surroundings, cache_size};
 use scaleprof_vocabulary::RunState;
-use scaleprof_experiment::{
-    Attach, LoadOptions, RunOptions, RunResult, ServerChoice, WorkloadChoice, names_something, run,
-};
-use scaleprof_server::{ServerSettings, Surroundings};
 use scaleprof_workload::schema::SCHEMA;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -96,7 +96,11 @@ fn private(
         company,
         cpus_company: topology.cpus_others.clone(),
         work_folder: arguments.work_dir,
-        cache_size: (!arguments.no_cache).then_some(arguments.cache_size),
+        cache_size: match (arguments.no_cache, arguments.cache_size) {
+            (true, _) => None,
+            (false, Some(size)) => Some(size),
+            (false, None) => Some(cache_size().map_err(anyhow::Error::msg)?),
+        },
         shut_down: arguments.clean_shutdown,
     })
 }
@@ -104,7 +108,8 @@ fn private(
 /// Waits for a yes.
 fn ask(question: &str) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
-        bail!("the load needs your consent and there is no terminal to ask on: give --yes");
+        let words = "the load needs your consent and there is no terminal to ask on: give --yes";
+        return Err(NoConsent(words.to_owned()).into());
     }
     eprint!("{question}");
     std::io::stderr().flush()?;
@@ -112,7 +117,7 @@ fn ask(question: &str) -> anyhow::Result<()> {
     std::io::stdin().read_line(&mut answer)?;
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => bail!("nothing was done"),
+        _ => Err(NoConsent("nothing was done".to_owned()).into()),
     }
 }
 
@@ -152,205 +157,5 @@ fn carry_out(options: &RunOptions, shown: &ResultArguments, try_remedies: bool) 
             Err(problem.into())
         }
         None => page.map(|_| ExitCode::SUCCESS),
-    }
-}
-
-/// Our command line behind the program's name; a path that is not UTF-8 shows with replacement characters.
-pub(crate) fn our_arguments() -> impl Iterator<Item = String> {
-    std::env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-}
-
-/// Options whose values name places, accounts or hosts.
-const PRIVATE: [&str; 20] = [
-    "--server",
-    "--server-defaults-file",
-    "--defaults-file",
-    "--work-dir",
-    "--output",
-    "-o",
-    "--dsn",
-    "--socket",
-    "-S",
-    "--user",
-    "-u",
-    "--setup",
-    "--set",
-    "--host",
-    "--workload",
-    "--password",
-    "--bundle",
-    "--ssl-ca",
-    "--ssl-cert",
-    "--ssl-key",
-];
-
-/// The command line without what should not be given to others: three dots stand for every value but numbers, switches, plain
-/// words that scaleprof itself knows, and settings that are such.
-pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    let mut out = vec!["scaleprof".to_owned()];
-    // The option whose value may come next.
-    let mut option: Option<String> = None;
-    for (place, argument) in arguments.enumerate() {
-        let is_private = |name: &str| PRIVATE.contains(&name);
-        if let Some(name) = option.take_if(|name| is_private(name) || !argument.starts_with('-')) {
-            out.push(shown(&name, &argument));
-            continue;
-        }
-        match argument.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => out.push(format!("{name}={}", shown(name, value))),
-            _ if argument.starts_with("--") => {
-                option = Some(argument.clone());
-                out.push(argument);
-            }
-            _ if argument.starts_with('-') => {
-                let (name, value) = argument.split_at(argument.len().min(2));
-                option = value.is_empty().then(|| name.to_owned());
-                // Switches in one word: `-qS` is `-q -S`, and its value comes next.
-                if let Some((switches, last)) = clustered(&argument) {
-                    option = last;
-                    out.push(switches);
-                    continue;
-                }
-                let value = value.strip_prefix('=').unwrap_or(value);
-                out.push(match value {
-                    "" => name.to_owned(),
-                    value => format!("{name}{}", shown(name, value)),
-                });
-            }
-            // The command itself.
-            _ if place == 0 => out.push(argument),
-            _ => out.push(shown("", &argument)),
-        }
-    }
-    out
-}
-
-/// Short options in one word, beginning with switches, as `-qS` or `-yu2020`: with dots for the
-/// value that the word ends in, and the option whose value comes next where it ends in that.
-fn clustered(word: &str) -> Option<(String, Option<String>)> {
-    const SWITCHES: [char; 4] = ['q', 'v', 'y', 'h'];
-    let letters: Vec<char> = word.strip_prefix('-')?.chars().collect();
-    let switches = letters.iter().take_while(|letter| SWITCHES.contains(letter)).count();
-    let rest = &letters[switches..];
-    match (switches, rest) {
-        (0, _) => None,
-        (_, []) => Some((word.to_owned(), None)),
-        (_, [option]) => Some((word.to_owned(), Some(format!("-{option}")))),
-        _ => {
-            let shown: String = letters[..=switches].iter().collect();
-            Some((format!("-{shown}..."), None))
-        }
-    }
-}
-
-/// The value of an option as it may be shown.
-fn shown(option: &str, value: &str) -> String {
-    let is_oltp = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
-    let is_workload = option == "--workload" && (is_oltp || value == scaleprof_workload::tpcc::NAME);
-    let is_setting = ["--set", "--workload-option"].contains(&option)
-        && value.split_once('=').is_some_and(|(name, value)| {
-            is_setting(name) && !names_something(name) && (is_number_or_switch(value) || is_numbers(value))
-        });
-    let is_plain = !PRIVATE.contains(&option) && (is_number_or_switch(value) || is_numbers(value) || is_word(value));
-    match is_workload || is_setting || is_plain {
-        true => value.to_owned(),
-        false => "...".to_owned(),
-    }
-}
-
-/// A ladder or a list of CPUs: `1,2,4..512`, `0-3,8`.
-fn is_numbers(value: &str) -> bool {
-    let is_list = |c: char| c.is_ascii_digit() || matches!(c, ',' | '.' | '-');
-    value.starts_with(|c: char| c.is_ascii_digit()) && value.chars().all(is_list)
-}
-
-/// A choice that scaleprof knows by that word.
-fn is_word(value: &str) -> bool {
-    let small = value.to_ascii_lowercase().replace('_', "-");
-    let isolation = ["read-uncommitted", "read-committed", "repeatable-read", "serializable"];
-    let others = ["poisson", "constant", "html", "text", "json", "bug"];
-    value.parse::<scaleprof_workload::Distribution>().is_ok()
-        || value.parse::<scaleprof_workload::Protocol>().is_ok()
-        || value.parse::<scaleprof_workload::TransportChoice>().is_ok()
-        || small.parse::<scaleprof_wire::TlsMode>().is_ok()
-        || isolation.contains(&small.as_str())
-        || others.contains(&small.as_str())
-}
-
-fn is_setting(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-}
-
-/// `4`, `0.5`, `128M`, `ON`, and the words of well-known settings. Any other word may be somebody's name.
-fn is_number_or_switch(value: &str) -> bool {
-    const WORDS: [&str; 14] = [
-        "on",
-        "off",
-        "true",
-        "false",
-        "default",
-        "none",
-        "all",
-        "o_direct",
-        "o_direct_no_fsync",
-        "o_dsync",
-        "fsync",
-        "pool-of-threads",
-        "one-thread-per-connection",
-        "crc32",
-    ];
-    let digits = value.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']).unwrap_or(value);
-    digits.parse::<f64>().is_ok_and(f64::is_finite) || WORDS.contains(&value.to_ascii_lowercase().as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::public_command;
-
-    fn public(line: &str) -> String {
-        public_command(line.split(' ').map(str::to_owned)).join(" ")
-    }
-
-    #[test]
-    fn places_and_accounts_are_hidden() {
-        assert_eq!(
-            public("run --server /opt/secret/mysql --set innodb_spin_wait_delay=6 --seconds 5 --output=/home/anna/x"),
-            "scaleprof run --server ... --set innodb_spin_wait_delay=6 --seconds 5 --output=..."
-        );
-        assert_eq!(
-            public("run --workload customers.sql --set init_connect=x --set innodb_data_home_dir=anna"),
-            "scaleprof run --workload ... --set ... --set ..."
-        );
-        assert_eq!(
-            public("run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload oltp_anna.sql"),
-            "scaleprof run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload ..."
-        );
-        assert_eq!(
-            public("run --user 2020 -S 3306 -o 7 --set server_id=3232235777 --setup=anna.sql -q"),
-            "scaleprof run --user ... -S ... -o ... --set ... --setup=... -q"
-        );
-        assert_eq!(
-            public(
-                "run --new-option anna --connections 1,2,4..512 --cpus-server=0-3,8 --workload-option point_selects=1 -otables=anna"
-            ),
-            "scaleprof run --new-option ... --connections 1,2,4..512 --cpus-server=0-3,8 --workload-option point_selects=1 -o..."
-        );
-        assert_eq!(
-            public("run --distribution zipfian --isolation read-committed --no-refine anna"),
-            "scaleprof run --distribution zipfian --isolation read-committed --no-refine ..."
-        );
-        assert_eq!(
-            public("run --dsn mysql://anna@db --workload oltp_insert"),
-            "scaleprof run --dsn ... --workload oltp_insert"
-        );
-        assert_eq!(
-            public("run -yu 2020 -qS 3306 -yu2020 -yq -o7 --label anna=5 --label oltp_insert"),
-            "scaleprof run -yu ... -qS ... -yu... -yq -o... --label ... --label ..."
-        );
     }
 }

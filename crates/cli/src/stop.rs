@@ -1,11 +1,20 @@
 //! ^C and SIGTERM: the first asks for an orderly end, the second ends at once.
 
+use crate::exit::Exit;
 use anyhow::Context;
 use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// The first signal that asked for an end.
+static SIGNAL: AtomicI32 = AtomicI32::new(signal_hook::consts::SIGINT);
+
+/// Which signal asked for an end.
+pub(crate) fn signal() -> i32 {
+    SIGNAL.load(Ordering::SeqCst)
+}
 
 /// A flag that ^C, SIGTERM and SIGHUP set.
 pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
@@ -40,7 +49,7 @@ pub(crate) fn end_at_once(before: impl Fn() + Send + 'static) -> anyhow::Result<
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 before();
-                std::process::exit(128 + signal);
+                std::process::exit(i32::from(Exit::Stopped(signal).code()));
             }
         })
         .context("cannot start a thread")?;
@@ -66,10 +75,12 @@ fn flag_and_at_once(at_once: impl Fn() + Send + 'static) -> anyhow::Result<Arc<A
         .name("signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
-                if seen.swap(true, Ordering::SeqCst) {
+                if seen.load(Ordering::SeqCst) {
                     at_once();
-                    std::process::exit(128 + signal);
+                    std::process::exit(i32::from(Exit::Stopped(signal).code()));
                 }
+                SIGNAL.store(signal, Ordering::SeqCst);
+                seen.store(true, Ordering::SeqCst);
                 scaleprof_wire::end_soon();
                 eprintln!("\nstopping (again to stop at once)");
             }

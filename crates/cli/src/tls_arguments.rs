@@ -1,5 +1,6 @@
 //! The options of encryption, by the names that they have in the mysql client, and what they default to.
 
+use crate::choice::{TLS_MODES, one_of};
 use anyhow::Context;
 use clap::Args;
 use scaleprof_wire::{Endpoint, Tls, TlsMode, TlsOptions};
@@ -9,9 +10,8 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Running server (instead)")]
 #[group(id = "encryption", multiple = true, requires = "address")]
 pub(crate) struct TlsArguments {
-    /// Encryption of all connections: disabled, preferred, required, verify-ca or verify-identity [default: preferred
-    /// over TCP, verify-ca with --ssl-ca, disabled over a socket]
-    #[arg(long, value_name = "MODE")]
+    /// Encryption of all connections [default: preferred over TCP, verify-ca with --ssl-ca, disabled over a socket]
+    #[arg(long, value_name = "MODE", value_parser = one_of::<TlsMode>(TLS_MODES), ignore_case = true)]
     pub(crate) ssl_mode: Option<TlsMode>,
     /// CA certificates, in PEM, that the server's must come from
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,6 @@
 //! Options that say which servers run beside the one under test.
 
+use crate::choice::{REPLICATION_METHODS, one_of};
 use clap::Args;
 use scaleprof_experiment::{Company, MOST_NEIGHBOURS};
 use scaleprof_server::replication::MOST_REPLICAS;
@@ -10,9 +11,9 @@ use scaleprof_server::{CpuSet, Replication, ReplicationMethod};
 #[command(next_help_heading = "Private server (the default)")]
 #[group(id = "topology", multiple = true, conflicts_with = "address")]
 pub(crate) struct TopologyArguments {
-    /// Replicas follow the server: asynchronous, semi-synchronous, group (MySQL), galera (MariaDB). What they replay and how far they are
-    /// behind is measured
-    #[arg(long, value_name = "METHOD", conflicts_with = "neighbours")]
+    /// How replicas follow the server; group is MySQL's, galera MariaDB's. What they replay and how far they are behind is measured
+    #[arg(long, value_name = "METHOD", conflicts_with = "neighbours",
+        value_parser = one_of::<ReplicationMethod>(REPLICATION_METHODS))]
     pub(crate) replication: Option<ReplicationMethod>,
     /// How many replicas
     #[arg(long, value_name = "N", default_value_t = 1, requires = "replication",

@@ -3,12 +3,12 @@
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::target::Target;
 use scaleprof_bundle::{Ladder, Machine, Manifest, Server, SettingRow, UNKNOWN, Workload};
-use scaleprof_vocabulary::RunState;
 use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
+use scaleprof_vocabulary::RunState;
 use scaleprof_wire::Client;
 use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, RunConstants, TpccOptions};
-use scaleprof_workload::{Arrivals, LoadScheduling, LoopKind};
+use scaleprof_workload::{LoadScheduling, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -193,11 +193,7 @@ fn workload(load: &LoadOptions) -> Workload {
         delta
     );
     if let LoopKind::Open { arrivals, .. } = load.loop_kind {
-        let words = match arrivals {
-            Arrivals::Poisson => "poisson",
-            Arrivals::Even => "constant",
-        };
-        options.push(("arrivals".to_owned(), words.to_owned()));
+        options.push(("arrivals".to_owned(), arrivals.to_string()));
     }
     if load.runs_once() {
         options.push(("repetition".to_owned(), "once".to_owned()));

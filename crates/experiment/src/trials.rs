@@ -47,7 +47,7 @@ use scaleprof_analysis::comparison::{Choice, Comparison, compare};
 use scaleprof_analysis::trials::{ExperimentState, Outcome};
 use scaleprof_bundle::Bundle;
 use scaleprof_server::memory::available;
-use scaleprof_server::{CACHE_SIZE, Cache, WorkFolder};
+use scaleprof_server::{Cache, WorkFolder, cache_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -296,9 +296,10 @@ fn keep_usual_cache(plan: &Plan) {
             folders.insert(work_folder.clone().unwrap_or_else(WorkFolder::default_path));
         }
     }
+    let Ok(most) = cache_size() else { return };
     for folder in folders {
         let cache = WorkFolder::open(&folder).and_then(|work| Cache::open(&work));
-        let _ = cache.and_then(|cache| cache.keep_to(CACHE_SIZE));
+        let _ = cache.and_then(|cache| cache.keep_to(most));
     }
 }
 

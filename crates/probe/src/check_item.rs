@@ -7,8 +7,10 @@ pub enum Status {
     Ok,
     /// Works, but figures may be disturbed or incomplete.
     Warn,
-    /// Something cannot be measured or run.
+    /// Something cannot be measured.
     Missing,
+    /// A run cannot work.
+    Required,
 }
 
 /// One thing that was looked at.
@@ -51,7 +53,12 @@ impl CheckItem {
         Self::new(topic, Status::Warn, message, Some(fix.into()))
     }
 
-    /// What keeps something from being measured or run; with the command that fixes it.
+    /// What keeps a run from working; with the command that fixes it.
+    pub fn required(topic: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(topic, Status::Required, message, Some(fix.into()))
+    }
+
+    /// What keeps something from being measured; with the command that fixes it.
     pub fn missing(topic: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::new(topic, Status::Missing, message, Some(fix.into()))
     }

@@ -120,7 +120,7 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
     match (enough(limit.soft), enough(limit.hard)) {
         (true, _) => CheckItem::ok(topic, what),
         (false, true) => CheckItem::warn(topic, what, raise),
-        (false, false) => CheckItem::missing(
+        (false, false) => CheckItem::required(
             topic,
             what,
             format!("with CAP_SYS_RESOURCE: {raise}; for good: /etc/security/limits.conf"),
@@ -137,7 +137,7 @@ fn at_least(topic: &'static str, value: Option<u64>, needed: u64, fix: String) -
     let wanted = words(needed);
     match value {
         Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} are wanted", words(value))),
-        Some(value) => CheckItem::missing(topic, format!("{}; {wanted} are wanted", words(value)), fix),
+        Some(value) => CheckItem::required(topic, format!("{}; {wanted} are wanted", words(value)), fix),
         // What would be set might be less than what is there.
         None => CheckItem::warn(
             topic,
@@ -215,7 +215,10 @@ mod tests {
         };
         let none = CgroupLimits::default();
         assert_eq!(status(&facts(Some(1024), Some(1 << 20)), &none, "NOFILE"), Status::Warn);
-        assert_eq!(status(&facts(Some(1024), Some(2048)), &none, "NOFILE"), Status::Missing);
+        assert_eq!(
+            status(&facts(Some(1024), Some(2048)), &none, "NOFILE"),
+            Status::Required
+        );
         assert_eq!(status(&facts(None, None), &none, "NOFILE"), Status::Ok);
     }
 
@@ -227,8 +230,8 @@ mod tests {
             threads: Some(512),
             can_be_seen: true,
         };
-        assert_eq!(status(&facts, &small, "pids.max"), Status::Missing);
-        assert_eq!(status(&facts, &small, "memory of the cgroup"), Status::Missing);
+        assert_eq!(status(&facts, &small, "pids.max"), Status::Required);
+        assert_eq!(status(&facts, &small, "memory of the cgroup"), Status::Required);
         let unlimited = CgroupLimits {
             can_be_seen: true,
             ..CgroupLimits::default()

@@ -6,6 +6,7 @@ use crate::file_copy::{Copied, copy_folder, copy_size, dig_holes, disk_usage};
 use crate::file_lock::FileLock;
 use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
+use crate::size::parse_bytes;
 use crate::user::ServerUser;
 use crate::work_folder::{
     MARKER, WorkFolder, check_marked, check_space, lock_exclusive, lock_shared, make_marked, make_or_check_marked,
@@ -24,7 +25,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 mod room;
 
 /// Bytes of prepared data that are kept unless somebody asks for more or less.
-pub const CACHE_SIZE: u64 = 10 << 30;
+const CACHE_SIZE: u64 = 10 << 30;
+
+/// Bytes of prepared data that are kept unless an option says otherwise: those of `SCALEPROF_CACHE_SIZE`, else 10 GiB.
+///
+/// # Errors
+/// The variable holds no size.
+pub fn cache_size() -> Result<u64, String> {
+    const VARIABLE: &str = "SCALEPROF_CACHE_SIZE";
+    match std::env::var(VARIABLE) {
+        Ok(text) if !text.is_empty() => parse_bytes(&text).map_err(|problem| format!("{VARIABLE}: {problem}")),
+        _ => Ok(CACHE_SIZE),
+    }
+}
 
 /// What a prepared folder was made from. Folders of equal keys hold the same data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,9 +25,12 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// `/var/tmp/scaleprof-UID`: on a disk (unlike /tmp, which is memory on many machines), short enough for a
+    /// The folder that `SCALEPROF_WORK_DIR` names, else `/var/tmp/scaleprof-UID`: on a disk (unlike /tmp, which is memory on many machines), short enough for a
     /// socket's path, and open to the server's user (unlike root's home).
     pub fn default_path() -> PathBuf {
+        if let Some(named) = std::env::var_os("SCALEPROF_WORK_DIR").filter(|named| !named.is_empty()) {
+            return PathBuf::from(named);
+        }
         let uid = rustix::process::geteuid().as_raw();
         let parent = [Path::new("/var/tmp"), Path::new("/tmp")]
             .into_iter()

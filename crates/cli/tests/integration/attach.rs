@@ -47,7 +47,7 @@ fn consent_is_asked_for_and_a_schema_of_our_name_that_is_not_ours_is_left_alone(
         command.arg("--socket").arg(socket(&server));
         command
     };
-    let error = fail(&mut on_socket(), 1);
+    let error = fail(&mut on_socket(), 2);
     assert!(error.contains("consent") && error.contains("--yes"), "{error}");
     assert!(!folder.exists() && !schemas(&server).contains("scaleprof_load"));
 

@@ -11,6 +11,7 @@ mod check;
 mod command_lines;
 mod debuginfod;
 mod diff;
+mod environment;
 mod exchange;
 mod experiment;
 mod export;

@@ -5,7 +5,6 @@ use crate::import::recording;
 use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succeed, texts};
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use libc::{SIGINT, SIGKILL, SIGTERM};
-
 use scaleprof_vocabulary::{MeasurementOutcome, RunState};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,7 +57,7 @@ fn stopped_by(signal: i32) {
     running.signal(signal);
     let output = running.end_and_leave_nothing(&processes);
     let (_, err) = texts(&output);
-    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert_eq!(output.status.code(), Some(128 + signal), "{err}");
     assert!(err.contains("What was measured until then is in"), "{err}");
     first_measurement_is_readable(&folder, RunState::Interrupted);
     assert!(folder.join("report.html").exists() && folder.join("summary.json").exists());

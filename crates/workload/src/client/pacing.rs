@@ -3,6 +3,8 @@
 use crate::random::ConnectionRng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
+use std::str::FromStr;
 
 /// How the load is paced.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -28,6 +30,27 @@ pub enum Arrivals {
     Poisson,
     /// Evenly.
     Even,
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Even => "constant",
+        })
+    }
+}
+
+impl FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "poisson" => Ok(Arrivals::Poisson),
+            "constant" => Ok(Arrivals::Even),
+            other => Err(format!("there are no arrivals '{other}': use poisson or constant")),
+        }
+    }
 }
 
 /// The appointments of one worker's share of an open loop.

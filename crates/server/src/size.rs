@@ -1,7 +1,10 @@
 //! Sizes as people write them.
 
 /// Reads `4G`, `512M`, `64k` or a number of bytes.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What is no such size, in words for whoever typed it.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wanted = || format!("'{text}' is no size: use bytes, or K, M or G behind the number");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
@@ -18,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::parse_bytes as parse;
 
     #[test]
     fn sizes_have_the_usual_endings() {
