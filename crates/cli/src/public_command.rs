@@ -101,10 +101,16 @@ fn typed(command: &Command, matches: &ArgMatches) -> Vec<String> {
 
 /// The value of an option as it may be shown.
 fn shown(argument: &Arg, value: &str) -> String {
-    let is_listed = !argument.get_possible_values().is_empty();
+    // An alias and another case are told as the name that the help lists: one word, which a shell takes as it stands.
+    let listed = argument.get_possible_values();
+    if let Some(word) = listed
+        .iter()
+        .find(|word| word.matches(value, argument.is_ignore_case_set()))
+    {
+        return word.get_name().to_owned();
+    }
     let id = argument.get_id().as_str();
     let is_public = match id {
-        _ if is_listed => true,
         "workload" => {
             value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok() || value == scaleprof_workload::tpcc::NAME
         }
@@ -187,6 +193,10 @@ mod tests {
         assert_eq!(
             public("run --distribution zipfian --isolation read-committed --no-refine"),
             "scaleprof run --distribution zipfian --isolation read-committed --no-refine"
+        );
+        assert_eq!(
+            public_command(["run", "--isolation", "READ COMMITTED"].map(str::to_owned).into_iter()),
+            ["scaleprof", "run", "--isolation", "read-committed"]
         );
         assert_eq!(
             public("run --workload-option point_selects=1 --dsn mysql://anna@db --workload oltp_insert"),
