@@ -10,7 +10,7 @@ use scaleprof_vocabulary::ThreadState;
 pub(crate) struct ByPath<'a> {
     pub samples: &'a SampledPaths<'a>,
     /// State and path, in this order.
-    pub pathways: Vec<(ThreadState, PathId)>,
+    pub state_paths: Vec<(ThreadState, PathId)>,
     /// The samples of each of them.
     pub rows: Grouped,
 }
@@ -29,23 +29,23 @@ impl<'a> ByPath<'a> {
         let keys: Vec<(ThreadState, PathId)> = pairs.map(|(pair, path)| (pair.state, *path)).collect();
         let mut order: Vec<u32> = (0..keys.len() as u32).collect();
         order.sort_unstable_by_key(|pair| keys[*pair as usize]);
-        let mut pathways: Vec<(ThreadState, PathId)> = Vec::new();
-        let mut pathway_of = vec![0_u32; keys.len()];
+        let mut state_paths: Vec<(ThreadState, PathId)> = Vec::new();
+        let mut state_path_of = vec![0_u32; keys.len()];
         for pair in order {
             let key = keys[pair as usize];
-            if pathways.last() != Some(&key) {
-                pathways.push(key);
+            if state_paths.last() != Some(&key) {
+                state_paths.push(key);
             }
-            pathway_of[pair as usize] = (pathways.len() - 1) as u32;
+            state_path_of[pair as usize] = (state_paths.len() - 1) as u32;
         }
         let rows = samples.sampled.rows();
-        let rows = Grouped::of(pathways.len(), || {
+        let rows = Grouped::of(state_paths.len(), || {
             rows.iter()
-                .map(|row| (pathway_of[row.pair as usize], row.second, row.seconds))
+                .map(|row| (state_path_of[row.pair as usize], row.second, row.seconds))
         });
         ByPath {
             samples,
-            pathways,
+            state_paths,
             rows,
         }
     }
@@ -61,7 +61,7 @@ impl<'a> ByPath<'a> {
             }
         }
         let turn = |state: ThreadState| seen.iter().position(|seen| *seen == state);
-        let wanted = (0..self.pathways.len()).filter(|place| is_wanted(self.pathways[*place].0));
+        let wanted = (0..self.state_paths.len()).filter(|place| is_wanted(self.state_paths[*place].0));
         let mut order: Vec<(usize, f64)> = wanted
             .map(|place| {
                 let sum = self.rows.get(place).iter().fold(0.0, |sum, (_, seconds)| sum + seconds);
@@ -70,7 +70,7 @@ impl<'a> ByPath<'a> {
             .collect();
         let heavier = |(a, of_a): &(usize, f64), (b, of_b): &(usize, f64)| {
             let key = |place: usize| {
-                let (state, path) = self.pathways[place];
+                let (state, path) = self.state_paths[place];
                 (turn(state), path)
             };
             of_b.total_cmp(of_a).then_with(|| key(*a).cmp(&key(*b)))
@@ -82,7 +82,7 @@ impl<'a> ByPath<'a> {
         order.sort_unstable_by(heavier);
         let found = order.into_iter().filter_map(|(place, _)| {
             let rows = self.rows.get(place);
-            let (state, path) = self.pathways[place];
+            let (state, path) = self.state_paths[place];
             Some(Heavy {
                 state,
                 path,

@@ -147,26 +147,14 @@ impl Counted {
     }
 
     fn add(&mut self, block: &SampleBlock, names: &Names<'_>) {
-        let states = block.states().values().iter();
-        let on_cpu: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
-        let serves: Vec<bool> = block
-            .roles()
-            .values()
-            .iter()
-            .map(|role| *role == Role::Connection)
-            .collect();
+        let on_cpu = block.states().by_code(|state| state.is_on_cpu());
+        let serves = block.roles().by_code(|role| *role == Role::Connection);
         let complete = block
             .unwind_statuses()
-            .values()
-            .iter()
-            .map(|status| *status == UnwindStatus::Complete);
-        let complete: Vec<bool> = complete.collect();
-        let walked: Vec<bool> = block
+            .by_code(|status| *status == UnwindStatus::Complete);
+        let walked = block
             .unwind_statuses()
-            .values()
-            .iter()
-            .map(|status| *status != UnwindStatus::Unknown)
-            .collect();
+            .by_code(|status| *status != UnwindStatus::Unknown);
         let stacks = block.stacks().values().iter();
         let named: Vec<bool> = stacks.map(|stack| names.is_named(*stack)).collect();
         let codes = block.states().codes().iter().zip(block.roles().codes());

@@ -1,6 +1,6 @@
 //! Calculating with figures and their intervals, and with what paths cost.
 
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use scaleprof_bundle::Estimate;
 
 /// Calculating with figures and their intervals.
@@ -41,8 +41,8 @@ impl Figure for Estimate {
 }
 
 /// How much dearer these paths got, seconds a transaction.
-pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], uniform_slowdown: f64) -> Estimate {
-    grown(base.estimate(pathways), last.estimate(pathways), uniform_slowdown)
+pub(crate) fn growth(base: &PathCosts, last: &PathCosts, state_paths: &[StatePath], uniform_slowdown: f64) -> Estimate {
+    grown(base.estimate(state_paths), last.estimate(state_paths), uniform_slowdown)
 }
 
 /// The difference of what was and what is, seconds a transaction; what was not measured is nothing.
@@ -58,9 +58,9 @@ pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, uniform_s
 }
 
 /// The path with the most of the cost.
-pub(crate) fn heaviest(costs: &PathCosts, pathways: &[Pathway]) -> Option<Pathway> {
-    let seconds = |pathway: &&Pathway| costs.seconds(**pathway);
-    pathways
+pub(crate) fn heaviest(costs: &PathCosts, state_paths: &[StatePath]) -> Option<StatePath> {
+    let seconds = |state_path: &&StatePath| costs.seconds(**state_path);
+    state_paths
         .iter()
         .max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
         .copied()

@@ -40,7 +40,7 @@ use crate::instruction_costs::InstructionCosts;
 use crate::lock_costs::LockCosts;
 use crate::machine_code::MachineCode;
 use crate::machine_shares::BUSY;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use advice::Scene;
 pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
 use finding::Draft;
@@ -241,8 +241,8 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// What some paths cost at both rungs.
-    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
-        self.change_of((base.costs, base), (last.costs, last), pathways)
+    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, state_paths: &[StatePath]) -> String {
+        self.change_of((base.costs, base), (last.costs, last), state_paths)
     }
 
     /// The same by some of the costs of each rung.
@@ -250,9 +250,15 @@ impl Context<'_> {
         &self,
         (before, base): (&PathCosts, &Profiled<'_>),
         (after, last): (&PathCosts, &Profiled<'_>),
-        pathways: &[Pathway],
+        state_paths: &[StatePath],
     ) -> String {
-        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
+        let micros = |costs: &PathCosts| {
+            state_paths
+                .iter()
+                .map(|state_path| costs.seconds(*state_path))
+                .sum::<f64>()
+                * 1e6
+        };
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
             micros(after),
@@ -289,17 +295,20 @@ impl Context<'_> {
 
     /// The same of the heaviest path of which anything is known, where that of a finding says nothing: of the others those that hold
     /// a good part of it.
-    fn tell_place_on_others(&self, draft: &mut Draft, pathways: &[Pathway], last: &Profiled<'_>) {
+    fn tell_place_on_others(&self, draft: &mut Draft, state_paths: &[StatePath], last: &Profiled<'_>) {
         /// A quarter of what a finding is about.
         const GOOD_PART: f64 = 0.25;
-        let mut heaviest_first = pathways.to_vec();
+        let mut heaviest_first = state_paths.to_vec();
         heaviest_first.sort_by(|a, b| last.costs.seconds(*b).total_cmp(&last.costs.seconds(*a)));
-        let all: f64 = pathways.iter().map(|pathway| last.costs.seconds(*pathway)).sum();
-        for pathway in heaviest_first {
-            if draft.known.is_some() || last.costs.seconds(pathway) < GOOD_PART * all {
+        let all: f64 = state_paths
+            .iter()
+            .map(|state_path| last.costs.seconds(*state_path))
+            .sum();
+        for state_path in heaviest_first {
+            if draft.known.is_some() || last.costs.seconds(state_path) < GOOD_PART * all {
                 return;
             }
-            self.tell_place_on(draft, &self.call_paths.functions(pathway.path), last);
+            self.tell_place_on(draft, &self.call_paths.functions(state_path.path), last);
         }
     }
 
@@ -329,12 +338,12 @@ impl Context<'_> {
     }
 
     /// Who brings about what some paths cost, by the server's functions and how these wait: the heaviest few, with their parts.
-    fn by_waiter(&self, costs: &PathCosts, pathways: &[Pathway]) -> Vec<(String, f64, Vec<Pathway>)> {
-        let mut waiters: BTreeMap<String, (f64, Vec<Pathway>)> = BTreeMap::new();
+    fn by_waiter(&self, costs: &PathCosts, state_paths: &[StatePath]) -> Vec<(String, f64, Vec<StatePath>)> {
+        let mut waiters: BTreeMap<String, (f64, Vec<StatePath>)> = BTreeMap::new();
         let names = self.call_paths.function_names();
         let mut known: HashMap<usize, bool> = HashMap::new();
-        for pathway in pathways {
-            let functions = self.call_paths.outwards(pathway.path);
+        for state_path in state_paths {
+            let functions = self.call_paths.outwards(state_path.path);
             let functions = functions.map(|function| {
                 let name = names[function].as_str();
                 let is_primitive = known
@@ -344,11 +353,11 @@ impl Context<'_> {
             });
             let waiter = Knowledge::waiter(functions);
             let (seconds, paths) = waiters.entry(waiter).or_default();
-            *seconds += costs.seconds(*pathway);
-            paths.push(*pathway);
+            *seconds += costs.seconds(*state_path);
+            paths.push(*state_path);
         }
         let all: f64 = waiters.values().map(|(seconds, _)| seconds).sum();
-        let mut waiters: Vec<(String, f64, Vec<Pathway>)> = waiters
+        let mut waiters: Vec<(String, f64, Vec<StatePath>)> = waiters
             .into_iter()
             .map(|(waiter, (seconds, paths))| (waiter, seconds / all, paths))
             .filter(|(_, share, _)| share.is_finite())

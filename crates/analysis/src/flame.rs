@@ -279,14 +279,8 @@ fn add_block(
     samples: &mut Vec<Sample>,
     paths: &mut Vec<PathId>,
 ) {
-    let serves: Vec<bool> = block
-        .roles()
-        .values()
-        .iter()
-        .map(|role| *role == Role::Connection)
-        .collect();
-    let states = block.states().values().iter();
-    let states: Vec<(ThreadState, f64)> = states.map(|state| (*state, sampled.scale(*state))).collect();
+    let serves = block.roles().by_code(|role| *role == Role::Connection);
+    let states = block.states().by_code(|state| (*state, sampled.scale(*state)));
     let mut known: Vec<Option<PathId>> = vec![None; block.stacks().values().len()];
     let codes = block
         .roles()

@@ -28,8 +28,7 @@ pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
     let call_paths = CallPaths::of(bundle);
     let mut by_stack: NumberMap<i64, u64> = NumberMap::default();
     for block in bundle.samples.blocks() {
-        let states = block.states().values().iter();
-        let runs: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
+        let runs = block.states().by_code(|state| state.is_on_cpu());
         let mut counts = vec![0_u64; block.stacks().values().len()];
         for (state, stack) in block.states().codes().iter().zip(block.stacks().codes()) {
             counts[*stack as usize] += u64::from(runs[*state as usize]);

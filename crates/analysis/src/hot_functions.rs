@@ -2,7 +2,7 @@
 
 use crate::call_paths::CallPaths;
 use crate::measured_rungs::measured_rungs;
-use crate::path_costs::Pathway;
+use crate::path_costs::StatePath;
 use scaleprof_bundle::{Bundle, Estimate, FrameRow, NumberMap};
 use scaleprof_vocabulary::{Role, ThreadState};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -47,38 +47,39 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
         return Vec::new();
     };
     let earlier = before.and_then(costs);
-    let by_function = |pathways: &mut dyn Iterator<Item = Pathway>| {
-        let mut found: BTreeMap<&str, Vec<Pathway>> = BTreeMap::new();
-        for pathway in pathways {
-            let function = call_paths.innermost(pathway.path);
-            found.entry(function).or_default().push(pathway);
+    let by_function = |state_paths: &mut dyn Iterator<Item = StatePath>| {
+        let mut found: BTreeMap<&str, Vec<StatePath>> = BTreeMap::new();
+        for state_path in state_paths {
+            let function = call_paths.innermost(state_path.path);
+            found.entry(function).or_default().push(state_path);
         }
         found
     };
     let on_cpu = by_function(
         &mut at
             .costs
-            .pathways(ThreadState::Cpu)
-            .chain(at.costs.pathways(ThreadState::Spin)),
+            .state_paths(ThreadState::Cpu)
+            .chain(at.costs.state_paths(ThreadState::Spin)),
     );
-    let spinning = by_function(&mut at.costs.pathways(ThreadState::Spin));
+    let spinning = by_function(&mut at.costs.state_paths(ThreadState::Spin));
     let earlier = earlier.map(|rung| {
         let found = by_function(
             &mut rung
                 .costs
-                .pathways(ThreadState::Cpu)
-                .chain(rung.costs.pathways(ThreadState::Spin)),
+                .state_paths(ThreadState::Cpu)
+                .chain(rung.costs.state_paths(ThreadState::Spin)),
         );
         (rung, found)
     });
-    let seconds = |pathways: &[Pathway]| -> f64 { pathways.iter().map(|pathway| at.costs.seconds(*pathway)).sum() };
-    let all: f64 = on_cpu.values().map(|pathways| seconds(pathways)).sum();
+    let seconds =
+        |state_paths: &[StatePath]| -> f64 { state_paths.iter().map(|state_path| at.costs.seconds(*state_path)).sum() };
+    let all: f64 = on_cpu.values().map(|state_paths| seconds(state_paths)).sum();
     if all <= 0.0 {
         return Vec::new();
     }
     let mut hottest: Vec<(&str, f64)> = on_cpu
         .iter()
-        .map(|(name, pathways)| (*name, seconds(pathways)))
+        .map(|(name, state_paths)| (*name, seconds(state_paths)))
         .collect();
     hottest.sort_by(|a, b| b.1.total_cmp(&a.1));
     hottest.truncate(most);
@@ -94,7 +95,9 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
                     // Where nobody was seen in it there is no figure: it may have taken a little.
                     rung.costs.estimate(found.get(name)?)
                 }),
-                waits: spinning.get(name).is_some_and(|pathways| seconds(pathways) > own / 2.0),
+                waits: spinning
+                    .get(name)
+                    .is_some_and(|state_paths| seconds(state_paths) > own / 2.0),
                 place: places.remove(name),
                 function: name.to_owned(),
             })
@@ -120,14 +123,8 @@ fn places(
     let mut weights: BTreeMap<(String, i64), f64> = BTreeMap::new();
     let blocks = bundle.samples.blocks().iter();
     for block in blocks.filter(|block| measurements.contains(&block.measurement())) {
-        let serves: Vec<bool> = block
-            .roles()
-            .values()
-            .iter()
-            .map(|role| *role == Role::Connection)
-            .collect();
-        let states = block.states().values().iter();
-        let runs: Vec<bool> = states.map(|state| state.is_on_cpu()).collect();
+        let serves = block.roles().by_code(|role| *role == Role::Connection);
+        let runs = block.states().by_code(|state| state.is_on_cpu());
         // By stack: the sum that its samples go to, where they go to one.
         let mut keys: Vec<(String, i64)> = Vec::new();
         let mut numbers: HashMap<(String, i64), usize> = HashMap::new();

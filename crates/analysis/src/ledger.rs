@@ -145,12 +145,7 @@ pub(crate) fn split_off_spin(states: &mut PerState<Option<f64>>, windows: &[Wind
     let (mut working, mut spinning) = (0.0, 0.0);
     for block in &watched.samples {
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
-        let serves: Vec<bool> = block
-            .roles()
-            .values()
-            .iter()
-            .map(|role| *role == Role::Connection)
-            .collect();
+        let serves = block.roles().by_code(|role| *role == Role::Connection);
         let states = block.states();
         let seconds = block.seconds().codes().iter();
         let rows = seconds.zip(block.roles().codes()).zip(states.codes());
@@ -179,16 +174,8 @@ pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleBlock]) -> Op
     for block in samples {
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
         let endings = block.unwind_statuses();
-        let is_complete: Vec<bool> = endings
-            .values()
-            .iter()
-            .map(|status| *status == UnwindStatus::Complete)
-            .collect();
-        let is_known: Vec<bool> = endings
-            .values()
-            .iter()
-            .map(|status| *status != UnwindStatus::Unknown)
-            .collect();
+        let is_complete = endings.by_code(|status| *status == UnwindStatus::Complete);
+        let is_known = endings.by_code(|status| *status != UnwindStatus::Unknown);
         for (second, ending) in block.seconds().codes().iter().zip(endings.codes()) {
             let counts = u64::from(is_measured[*second as usize] && is_known[*ending as usize]);
             all += counts;

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// A call path in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Pathway {
+pub(crate) struct StatePath {
     pub path: PathId,
     pub state: ThreadState,
 }
@@ -44,11 +44,11 @@ impl PathCosts {
         let transactions = by_path.samples.sampled.seconds.transactions.clone();
         let all = transactions.all();
         let of_states = PerState::from_fn(|state| {
-            let begin = by_path.pathways.partition_point(|(of, _)| *of < state);
-            let length = by_path.pathways[begin..].partition_point(|(of, _)| *of == state);
+            let begin = by_path.state_paths.partition_point(|(of, _)| *of < state);
+            let length = by_path.state_paths[begin..].partition_point(|(of, _)| *of == state);
             begin..begin + length
         });
-        let paths: Vec<PathId> = by_path.pathways.iter().map(|(_, path)| *path).collect();
+        let paths: Vec<PathId> = by_path.state_paths.iter().map(|(_, path)| *path).collect();
         let blocks = by_path.rows.merged();
         PathCosts {
             leaves: paths.iter().map(|path| call_paths.leaf(*path)).collect(),
@@ -68,7 +68,7 @@ impl PathCosts {
     ) -> PathCosts {
         let taken = || {
             let places = waits.clone().filter_map(|(path, parts)| {
-                let place = self.place(Pathway { path, state })?;
+                let place = self.place(StatePath { path, state })?;
                 Some((place, parts))
             });
             places.flat_map(|(place, parts)| parts.iter().map(move |(second, time)| (place as u32, *second, -time)))
@@ -96,20 +96,20 @@ impl PathCosts {
     }
 
     /// The thread-seconds of one path by the place of the second.
-    pub(crate) fn blocks(&self, pathway: Pathway) -> &[(u32, f64)] {
-        self.place(pathway).map_or(&[], |place| self.blocks.get(place))
+    pub(crate) fn blocks(&self, state_path: StatePath) -> &[(u32, f64)] {
+        self.place(state_path).map_or(&[], |place| self.blocks.get(place))
     }
 
     /// The paths of one state by rising number.
-    pub(crate) fn pathways(&self, state: ThreadState) -> impl Iterator<Item = Pathway> {
-        self.with_seconds(state).map(|(pathway, _)| pathway)
+    pub(crate) fn state_paths(&self, state: ThreadState) -> impl Iterator<Item = StatePath> {
+        self.with_seconds(state).map(|(state_path, _)| state_path)
     }
 
     /// The paths of one state by rising number, with their seconds per transaction.
-    pub(crate) fn with_seconds(&self, state: ThreadState) -> impl Iterator<Item = (Pathway, f64)> {
+    pub(crate) fn with_seconds(&self, state: ThreadState) -> impl Iterator<Item = (StatePath, f64)> {
         self.of_state(state).map(move |place| {
             let path = self.paths[place];
-            (Pathway { path, state }, self.seconds[place])
+            (StatePath { path, state }, self.seconds[place])
         })
     }
 
@@ -117,27 +117,27 @@ impl PathCosts {
         self.of_states[state].clone()
     }
 
-    fn place(&self, pathway: Pathway) -> Option<usize> {
-        let places = self.of_state(pathway.state);
-        let found = self.paths.get(places.clone())?.binary_search(&pathway.path);
+    fn place(&self, state_path: StatePath) -> Option<usize> {
+        let places = self.of_state(state_path.state);
+        let found = self.paths.get(places.clone())?.binary_search(&state_path.path);
         Some(places.start + found.ok()?)
     }
 
     /// Seconds per transaction of one path.
-    pub(crate) fn seconds(&self, pathway: Pathway) -> f64 {
-        self.place(pathway).map_or(0.0, |place| self.seconds[place])
+    pub(crate) fn seconds(&self, state_path: StatePath) -> f64 {
+        self.place(state_path).map_or(0.0, |place| self.seconds[place])
     }
 
     /// Seconds per transaction of those paths of a state that are in `paths`.
     pub(crate) fn seconds_within(&self, state: ThreadState, paths: &PathSet) -> f64 {
         let within = self.with_seconds(state);
-        let within = within.filter(|(pathway, _)| paths.contains(&pathway.path));
+        let within = within.filter(|(state_path, _)| paths.contains(&state_path.path));
         within.fold(0.0, |sum, (_, seconds)| sum + seconds)
     }
 
     /// Seconds per transaction of some paths together, with their interval; none where nothing was measured.
-    pub(crate) fn estimate(&self, pathways: &[Pathway]) -> Option<Estimate> {
-        self.together(pathways.iter().filter_map(|pathway| self.place(*pathway)))
+    pub(crate) fn estimate(&self, state_paths: &[StatePath]) -> Option<Estimate> {
+        self.together(state_paths.iter().filter_map(|state_path| self.place(*state_path)))
     }
 
     /// The same of all paths of a state.

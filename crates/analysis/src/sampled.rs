@@ -94,20 +94,12 @@ impl<'a> Sampled<'a> {
 
     fn add(&mut self, block: &'a SampleBlock, lock_numbers: &mut NumberMap<i64, u32>) {
         let second_of = self.seconds.places(block);
-        let serves: Vec<bool> = block
-            .roles()
-            .values()
-            .iter()
-            .map(|role| *role == Role::Connection)
-            .collect();
+        let serves = block.roles().by_code(|role| *role == Role::Connection);
         let state_of = block.states().values();
         let stack_of = block.stacks().values();
-        let lock_of: Vec<Option<u32>> = block
+        let lock_of = block
             .locks()
-            .values()
-            .iter()
-            .map(|lock| lock.map(|lock| self.lock(lock, lock_numbers)))
-            .collect();
+            .by_code(|lock| lock.map(|lock| self.lock(lock, lock_numbers)));
         let mut pairs: NumberMap<u64, u32> = NumberMap::default();
         let codes = block
             .seconds()

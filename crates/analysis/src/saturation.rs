@@ -110,8 +110,8 @@ fn of(threads: &[f64], path: PathId) -> f64 {
 fn threads_in(rung: &Loaded<'_>, meant: &Part, call_paths: &CallPaths<'_>) -> Vec<f64> {
     let mut threads = vec![0.0; call_paths.ids().len()];
     let states = ThreadState::ALL.into_iter().filter(|state| part(*state) == *meant);
-    for (pathway, seconds) in states.flat_map(|state| rung.costs.with_seconds(state)) {
-        if let Some(sum) = threads.get_mut(pathway.path.place()) {
+    for (state_path, seconds) in states.flat_map(|state| rung.costs.with_seconds(state)) {
+        if let Some(sum) = threads.get_mut(state_path.path.place()) {
             *sum += seconds * rung.throughput;
         }
     }

@@ -10,7 +10,7 @@ use crate::figure::{Figure as _, grown};
 use crate::findings::cover::{Covered, cover};
 use crate::findings::{Profiled, uniform_slowdown};
 use crate::growth_shape::shape;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use crate::saturation::{Loaded, saturated};
 use scaleprof_bundle::{Estimate, LostPath, LostThreads, ScalingProfile};
 use scaleprof_vocabulary::{PerState, ThreadState};
@@ -104,8 +104,8 @@ impl<'a> Rung<'a> {
                 // The value is exact; how it varies from second to second the samples tell, where there are any.
                 let of_state = |costs: &PathCosts| costs.estimate_of_state(state);
                 let sampled = grown(of_state(base.costs), of_state(self.costs), 1.0).times(self.throughput);
-                let mut pathways = self.costs.pathways(state).chain(base.costs.pathways(state));
-                let half = match (self.connections == base.connections, pathways.next().is_none()) {
+                let mut state_paths = self.costs.state_paths(state).chain(base.costs.state_paths(state));
+                let half = match (self.connections == base.connections, state_paths.next().is_none()) {
                     (true, _) => Some(0.0),
                     (false, true) => None,
                     (false, false) => sampled.high.map(|high| high - sampled.value),
@@ -145,17 +145,26 @@ fn lost_paths(
         if state.waits_for_work() || (state == ThreadState::RunQueue && last.is_busy) {
             continue;
         }
-        let mut pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
-        pathways.retain(|pathway| call_paths.is_whole(pathway.path));
+        let mut state_paths = unique(
+            last.costs
+                .state_paths(state)
+                .chain(base.costs.state_paths(state))
+                .collect(),
+        );
+        state_paths.retain(|state_path| call_paths.is_whole(state_path.path));
         // What takes longer everywhere alike is no path's fault.
         let longer = |rung: usize| match state {
             ThreadState::Cpu => uniform_slowdowns.get(rung).copied().flatten().unwrap_or(1.0),
             _ => 1.0,
         };
         let longer_at_last = longer(rungs.len().saturating_sub(1));
-        let costs = pathways.iter().map(|pathway| {
-            let now = last.costs.seconds(*pathway);
-            (pathway.path, now - longer_at_last * base.costs.seconds(*pathway), now)
+        let costs = state_paths.iter().map(|state_path| {
+            let now = last.costs.seconds(*state_path);
+            (
+                state_path.path,
+                now - longer_at_last * base.costs.seconds(*state_path),
+                now,
+            )
         });
         for Covered { path, within } in cover(costs, call_paths, least) {
             let estimate = |costs: &PathCosts| costs.estimate_within(state, &within);
@@ -199,10 +208,10 @@ fn lost_paths(
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-fn unique(mut pathways: Vec<Pathway>) -> Vec<Pathway> {
-    pathways.sort();
-    pathways.dedup();
-    pathways
+fn unique(mut state_paths: Vec<StatePath>) -> Vec<StatePath> {
+    state_paths.sort();
+    state_paths.dedup();
+    state_paths
 }
 
 #[cfg(test)]

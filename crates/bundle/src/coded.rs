@@ -38,6 +38,11 @@ impl<T> Coded<T> {
         &self.codes
     }
 
+    /// What follows from each value, by code: asked once a value instead of once a row.
+    pub fn by_code<'a, U>(&'a self, of: impl FnMut(&'a T) -> U) -> Vec<U> {
+        self.values.iter().map(of).collect()
+    }
+
     /// The value of a row; none past the last.
     pub fn get(&self, row: usize) -> Option<&T> {
         self.values.get(*self.codes.get(row)? as usize)

@@ -39,11 +39,11 @@ impl MeasurementCosts {
         let transactions = measurements.costs.transactions_of_seconds().to_vec();
         let mut whole: BTreeMap<PathId, Vec<(u32, f64)>> = BTreeMap::new();
         for state in account.states() {
-            for pathway in measurements.costs.pathways(state) {
+            for state_path in measurements.costs.state_paths(state) {
                 whole
-                    .entry(pathway.path)
+                    .entry(state_path.path)
                     .or_default()
-                    .extend(measurements.costs.blocks(pathway));
+                    .extend(measurements.costs.blocks(state_path));
             }
         }
         MeasurementCosts { transactions, whole }

@@ -249,9 +249,9 @@ fn state(common: &CommonRung, looked: &Looked, place: &Place, call_paths: &CallP
     }
     let seconds = |state: ThreadState| -> f64 {
         let of_side = |side: &RungResult| -> f64 {
-            let pathways = side.costs.pathways(state);
-            let within = pathways.filter(|pathway| looked.family.holds(place, pathway.path, call_paths));
-            within.map(|pathway| side.costs.seconds(pathway)).sum()
+            let state_paths = side.costs.state_paths(state);
+            let within = state_paths.filter(|state_path| looked.family.holds(place, state_path.path, call_paths));
+            within.map(|state_path| side.costs.seconds(state_path)).sum()
         };
         of_side(&common.a.together) + of_side(&common.b.together)
     };

@@ -73,26 +73,13 @@ impl<'a> RungSamples<'a> {
     ) {
         let counts: Vec<bool> = sampled.seconds.places(block).iter().map(Option::is_some).collect();
         let role_of = |role: &Role| Some(*role).filter(|role| self.wanted.roles.contains(role));
-        let roles: Vec<Option<Role>> = block.roles().values().iter().map(role_of).collect();
+        let roles = block.roles().by_code(role_of);
         let state_of = |state: &ThreadState| Some(*state).filter(|state| self.wanted.states.contains(state));
-        let states: Vec<Option<(ThreadState, f64)>> = block
+        let states = block
             .states()
-            .values()
-            .iter()
-            .map(|state| Some((state_of(state)?, sampled.scale(*state))))
-            .collect();
-        let threads: Vec<Option<usize>> = block
-            .threads()
-            .values()
-            .iter()
-            .map(|n| threads.get(n).copied())
-            .collect();
-        let locks: Vec<Option<usize>> = block
-            .locks()
-            .values()
-            .iter()
-            .map(|lock| locks.get(&(*lock)?).copied())
-            .collect();
+            .by_code(|state| Some((state_of(state)?, sampled.scale(*state))));
+        let threads = block.threads().by_code(|n| threads.get(n).copied());
+        let locks = block.locks().by_code(|lock| locks.get(&(*lock)?).copied());
         let mut stacks: Vec<Option<StackId>> = vec![None; block.stacks().values().len()];
         let codes = block
             .seconds()

@@ -11,7 +11,7 @@ use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 use std::collections::{BTreeMap, HashSet};
 
@@ -42,37 +42,37 @@ impl Context<'_> {
             LEAST * cost,
             self.surroundings.code,
         );
-        let mut classes: BTreeMap<FindingKind, Vec<Pathway>> = BTreeMap::new();
+        let mut classes: BTreeMap<FindingKind, Vec<StatePath>> = BTreeMap::new();
         let mut rest = Vec::new();
         let names = self.call_paths.function_names();
         let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
-        for pathway in last
+        for state_path in last
             .costs
-            .pathways(ThreadState::Cpu)
-            .chain(base.costs.pathways(ThreadState::Cpu))
+            .state_paths(ThreadState::Cpu)
+            .chain(base.costs.state_paths(ThreadState::Cpu))
         {
             // Their share may change with how deep a thread stands, and says nothing about it.
-            if !self.call_paths.is_whole(pathway.path) {
+            if !self.call_paths.is_whole(state_path.path) {
                 continue;
             }
-            let functions = self.call_paths.outwards(pathway.path);
+            let functions = self.call_paths.outwards(state_path.path);
             match kind_of_cpu_path(functions.map(|function| marks[function])) {
-                Some(kind) => classes.entry(kind).or_default().push(pathway),
-                None => rest.push(pathway),
+                Some(kind) => classes.entry(kind).or_default().push(state_path),
+                None => rest.push(state_path),
             }
         }
-        for (kind, mut pathways) in classes {
-            once_each(&mut pathways);
-            let lost = growth(base.costs, last.costs, &pathways, uniform_slowdown).over(cost);
-            let Some(worst) = heaviest(last.costs, &pathways) else {
+        for (kind, mut state_paths) in classes {
+            once_each(&mut state_paths);
+            let lost = growth(base.costs, last.costs, &state_paths, uniform_slowdown).over(cost);
+            let Some(worst) = heaviest(last.costs, &state_paths) else {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
             let mut draft = self.draft(kind, path, lost, base, last);
-            self.tell_place_on_others(&mut draft, &pathways, last);
-            draft.evidence.push(self.change(base, last, &pathways));
-            draft.accounts.pathways.clone_from(&pathways);
-            for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {
+            self.tell_place_on_others(&mut draft, &state_paths, last);
+            draft.evidence.push(self.change(base, last, &state_paths));
+            draft.accounts.state_paths.clone_from(&state_paths);
+            for (caller, share, _) in self.by_waiter(last.costs, &state_paths).iter().take(MOST_CALLERS) {
                 draft
                     .evidence
                     .push(format!("{} of it in {}", percent(*share), self.said_of(caller)));
@@ -82,10 +82,11 @@ impl Context<'_> {
         once_each(&mut rest);
         for line in &lines {
             let functions = |path: PathId| self.call_paths.outwards(path).map(|function| names[function].as_str());
-            let is_there = |pathway: &Pathway| line.is_in_its_function(functions(pathway.path));
-            let (pathways, others): (Vec<Pathway>, Vec<Pathway>) = rest.iter().partition(|pathway| is_there(pathway));
+            let is_there = |state_path: &StatePath| line.is_in_its_function(functions(state_path.path));
+            let (state_paths, others): (Vec<StatePath>, Vec<StatePath>) =
+                rest.iter().partition(|state_path| is_there(state_path));
             // Where its time belongs to another kind, as an allocator's does, it is told there.
-            let Some(worst) = heaviest(last.costs, &pathways) else {
+            let Some(worst) = heaviest(last.costs, &state_paths) else {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
@@ -94,21 +95,22 @@ impl Context<'_> {
                 continue;
             }
             rest = others;
-            draft.accounts.pathways = pathways;
+            draft.accounts.state_paths = state_paths;
             draft
                 .evidence
                 .extend(line.evidence(base.summary.connections, last.summary.connections));
             drafts.push(draft);
         }
-        let loss = |pathway: Pathway| last.costs.seconds(pathway) - uniform_slowdown * base.costs.seconds(pathway);
+        let loss =
+            |state_path: StatePath| last.costs.seconds(state_path) - uniform_slowdown * base.costs.seconds(state_path);
         for function in many_callers(&rest, loss, self.call_paths, LEAST * cost) {
-            let lost = growth(base.costs, last.costs, &function.pathways, uniform_slowdown);
+            let lost = growth(base.costs, last.costs, &function.state_paths, uniform_slowdown);
             let path = vec![names[function.function].clone()];
             let mut draft = self.draft(FindingKind::CostGrowth, path, lost.over(cost), base, last);
             if !draft.is_worth_a_word() {
                 continue;
             }
-            draft.evidence.push(self.change(base, last, &function.pathways));
+            draft.evidence.push(self.change(base, last, &function.state_paths));
             let (caller, part) = function.heaviest;
             draft.evidence.push(format!(
                 "{} paths lead there, and none holds most of it; {} of it in {}",
@@ -116,38 +118,38 @@ impl Context<'_> {
                 percent(part),
                 innermost_two(&self.call_paths.functions(caller))
             ));
-            let told: HashSet<Pathway> = function.pathways.iter().copied().collect();
-            rest.retain(|pathway| !told.contains(pathway));
-            draft.accounts.pathways = function.pathways;
+            let told: HashSet<StatePath> = function.state_paths.iter().copied().collect();
+            rest.retain(|state_path| !told.contains(state_path));
+            draft.accounts.state_paths = function.state_paths;
             drafts.push(draft);
         }
-        let costs = rest.iter().map(|pathway| {
-            let cost = last.costs.seconds(*pathway);
+        let costs = rest.iter().map(|state_path| {
+            let cost = last.costs.seconds(*state_path);
             (
-                pathway.path,
-                cost - uniform_slowdown * base.costs.seconds(*pathway),
+                state_path.path,
+                cost - uniform_slowdown * base.costs.seconds(*state_path),
                 cost,
             )
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
-            let below: Vec<Pathway> = rest
+            let below: Vec<StatePath> = rest
                 .iter()
                 .copied()
-                .filter(|pathway| within.contains(&pathway.path))
+                .filter(|state_path| within.contains(&state_path.path))
                 .collect();
             let lost = growth(base.costs, last.costs, &below, uniform_slowdown);
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(FindingKind::CostGrowth, functions, lost.over(cost), base, last);
             draft.evidence.push(self.change(base, last, &below));
-            draft.accounts.pathways = below;
+            draft.accounts.state_paths = below;
             drafts.push(draft);
         }
         if measured_uniform_slowdown.is_none() {
-            let all = |costs: &PathCosts, pathways: &[Pathway]| -> f64 {
-                pathways.iter().map(|pathway| costs.seconds(*pathway)).sum()
+            let all = |costs: &PathCosts, state_paths: &[StatePath]| -> f64 {
+                state_paths.iter().map(|state_path| costs.seconds(*state_path)).sum()
             };
-            charge_to_the_fight(&mut drafts, |pathways| {
-                all(last.costs, pathways) / all(base.costs, pathways)
+            charge_to_the_fight(&mut drafts, |state_paths| {
+                all(last.costs, state_paths) / all(base.costs, state_paths)
             });
         }
         drafts.extend(slower_everywhere(base, last, uniform_slowdown, cost));
@@ -165,9 +167,9 @@ fn innermost_two(path: &[String]) -> String {
     path[path.len().saturating_sub(2)..].join(" > ")
 }
 
-pub(super) fn once_each(pathways: &mut Vec<Pathway>) {
-    pathways.sort_by_key(|pathway| pathway.path);
-    pathways.dedup();
+pub(super) fn once_each(state_paths: &mut Vec<StatePath>) {
+    state_paths.sort_by_key(|state_path| state_path.path);
+    state_paths.dedup();
 }
 
 /// What took longer in all functions alike, with what hardware counters say of the reason.

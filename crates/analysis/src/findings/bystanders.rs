@@ -2,7 +2,7 @@
 
 use super::finding::Draft;
 use crate::numbers::percent;
-use crate::path_costs::Pathway;
+use crate::path_costs::StatePath;
 use scaleprof_vocabulary::FindingKind;
 
 /// What code beside a fight may have lost, as a part of what the fight itself did: as much was seen of arithmetic in registers,
@@ -24,7 +24,7 @@ const MOST_SLOWED: f64 = 3.0;
 ///
 /// `times` tells how many times as much some paths cost as they did. A fight for a cache line slows
 /// what is beside it; what costs many times as much has a reason of its own.
-pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Pathway]) -> f64) {
+pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[StatePath]) -> f64) {
     let fights = drafts.iter().filter(|draft| is_a_sure_fight(draft));
     let gravest = fights
         .map(|draft| (draft.lost.value, draft.kind))
@@ -33,18 +33,18 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Path
     let stands_by = |draft: &mut Draft| {
         draft.kind == FindingKind::CostGrowth
             && draft.lost.value < BY_EFFECT * gravest
-            && (kind != FindingKind::CacheLineSharing || times(&draft.accounts.pathways) <= MOST_SLOWED)
+            && (kind != FindingKind::CacheLineSharing || times(&draft.accounts.state_paths) <= MOST_SLOWED)
     };
     let (mut by_effect, mut beside) = (0.0, Vec::new());
     for draft in drafts.extract_if(.., stands_by) {
         by_effect += draft.lost.value;
-        beside.extend(draft.accounts.pathways);
+        beside.extend(draft.accounts.state_paths);
     }
     let fight = drafts
         .iter_mut()
         .find(|draft| is_a_sure_fight(draft) && draft.lost.value >= gravest);
     if let Some(fight) = fight.filter(|_| by_effect > 0.0) {
-        fight.accounts.pathways.extend(beside);
+        fight.accounts.state_paths.extend(beside);
         fight.evidence.push(format!(
             "{} more is lost in code beside it that grew too: {} charged there, and could not be told apart",
             percent(by_effect),

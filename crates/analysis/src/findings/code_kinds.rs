@@ -30,8 +30,8 @@ pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product:
     let row_locks = RowLocks::of(&Knowledge::of(product), call_paths);
     let mut kinds: BTreeMap<usize, f64> = BTreeMap::new();
     for state in [ThreadState::Cpu, ThreadState::Spin, ThreadState::Lock, ThreadState::Io] {
-        for (pathway, seconds) in costs.with_seconds(state) {
-            let functions = call_paths.outwards(pathway.path);
+        for (state_path, seconds) in costs.with_seconds(state) {
+            let functions = call_paths.outwards(state_path.path);
             let kind = match state {
                 ThreadState::Spin => 3,
                 ThreadState::Io => 10,
@@ -39,7 +39,7 @@ pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product:
                 ThreadState::Lock => 9,
                 _ => on_a_cpu(
                     kind_of_cpu_path(functions.map(|function| marks[function])),
-                    call_paths.innermost(pathway.path),
+                    call_paths.innermost(state_path.path),
                 ),
             };
             *kinds.entry(kind).or_default() += seconds;

@@ -9,7 +9,7 @@ use super::{Context, Profiled};
 use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, growth};
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use scaleprof_bundle::{Estimate, Explained, UnexplainedPath};
 use scaleprof_vocabulary::{PerState, ShareOf, ThreadState};
 
@@ -51,12 +51,16 @@ impl Context<'_> {
             true => uniform_slowdown(base.costs, last.costs).unwrap_or(1.0),
             false => 1.0,
         };
-        let mut told: Vec<Pathway> = telling().flat_map(|draft| &draft.accounts.pathways).copied().collect();
+        let mut told: Vec<StatePath> = telling()
+            .flat_map(|draft| &draft.accounts.state_paths)
+            .copied()
+            .collect();
         told.sort();
         told.dedup();
         // What waits in a loop does not take longer because everything does.
-        let (spins, others): (Vec<Pathway>, Vec<Pathway>) =
-            told.iter().partition(|pathway| pathway.state == ThreadState::Spin);
+        let (spins, others): (Vec<StatePath>, Vec<StatePath>) = told
+            .iter()
+            .partition(|state_path| state_path.state == ThreadState::Spin);
         let parts = [
             growth(&before, &after, &spins, 1.0),
             growth(&before, &after, &others, uniform_slowdown),
@@ -240,7 +244,7 @@ struct Untold<'a> {
     before: &'a PathCosts,
     after: &'a PathCosts,
     /// The call paths that findings tell, in order.
-    told: &'a [Pathway],
+    told: &'a [StatePath],
     /// What a transaction takes more, seconds.
     lost: f64,
     /// What takes longer on a CPU everywhere alike, and is told by a finding of its own.
@@ -248,14 +252,16 @@ struct Untold<'a> {
 }
 
 impl Untold<'_> {
-    fn is_told(&self, pathway: &Pathway) -> bool {
-        self.told.binary_search(pathway).is_ok()
+    fn is_told(&self, state_path: &StatePath) -> bool {
+        self.told.binary_search(state_path).is_ok()
     }
 
     /// By which part of the loss all that is untold in a state grew.
     fn share(&self, state: ThreadState) -> f64 {
         let rest = |costs: &PathCosts| {
-            let rest = costs.with_seconds(state).filter(|(pathway, _)| !self.is_told(pathway));
+            let rest = costs
+                .with_seconds(state)
+                .filter(|(state_path, _)| !self.is_told(state_path));
             rest.map(|(_, seconds)| seconds).sum::<f64>()
         };
         (rest(self.after) - rest(self.before)) / self.lost
@@ -263,9 +269,9 @@ impl Untold<'_> {
 
     /// The call path of a state that grew most; none where none holds 1 % of the loss.
     fn heaviest(&self, state: ThreadState, call_paths: &CallPaths<'_>) -> Option<UnexplainedPath> {
-        let of_both = self.after.pathways(state).chain(self.before.pathways(state));
-        let mut rest: Vec<Pathway> = of_both
-            .filter(|pathway| !self.is_told(pathway) && call_paths.is_whole(pathway.path))
+        let of_both = self.after.state_paths(state).chain(self.before.state_paths(state));
+        let mut rest: Vec<StatePath> = of_both
+            .filter(|state_path| !self.is_told(state_path) && call_paths.is_whole(state_path.path))
             .collect();
         once_each(&mut rest);
         let longer = if state == ThreadState::Cpu {
@@ -273,13 +279,13 @@ impl Untold<'_> {
         } else {
             1.0
         };
-        let grew = |pathway: &Pathway| self.after.seconds(*pathway) - longer * self.before.seconds(*pathway);
+        let grew = |state_path: &StatePath| self.after.seconds(*state_path) - longer * self.before.seconds(*state_path);
         let costs = rest
             .iter()
-            .map(|pathway| (pathway.path, grew(pathway), self.after.seconds(*pathway)));
+            .map(|state_path| (state_path.path, grew(state_path), self.after.seconds(*state_path)));
         let covered = cover(costs, call_paths, WORTH_A_NAME * self.lost).into_iter();
         let shares = covered.map(|Covered { path, within }| {
-            let inside = rest.iter().filter(|pathway| within.contains(&pathway.path));
+            let inside = rest.iter().filter(|state_path| within.contains(&state_path.path));
             (path, inside.map(grew).sum::<f64>() / self.lost)
         });
         let (path, share) = shares

@@ -2,7 +2,7 @@
 
 use super::kind::{remedy, share_of, title};
 use super::{LEAST, WITHOUT_INTERVAL};
-use crate::path_costs::Pathway;
+use crate::path_costs::StatePath;
 use scaleprof_bundle::{Estimate, Finding, Remedy};
 use scaleprof_vocabulary::{FindingKind, ShareOf};
 
@@ -38,7 +38,7 @@ pub(super) struct Draft {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts {
     /// Call paths whose whole growth it tells.
-    pub pathways: Vec<Pathway>,
+    pub state_paths: Vec<StatePath>,
     /// The lock all waits for which it tells.
     pub lock: Option<i64>,
     /// Growth that no path tells by itself, seconds per transaction.

@@ -8,7 +8,7 @@ use super::{Context, LEAST, Profiled};
 use crate::condition::waits_at_condition_variable;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use scaleprof_bundle::LockSummary;
 use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 
@@ -65,12 +65,12 @@ impl Context<'_> {
                 _ => (base.costs, last.costs),
             };
             // Those of the base alone too: a wait that only moved to another path is no growth.
-            let mut pathways: Vec<Pathway> = after.pathways(state).chain(before.pathways(state)).collect();
-            once_each(&mut pathways);
-            pathways.retain(|pathway| !self.waits_for_a_row(pathway.path));
-            let costs = pathways.iter().map(|pathway| {
-                let cost = after.seconds(*pathway);
-                (pathway.path, cost - before.seconds(*pathway), cost)
+            let mut state_paths: Vec<StatePath> = after.state_paths(state).chain(before.state_paths(state)).collect();
+            once_each(&mut state_paths);
+            state_paths.retain(|state_path| !self.waits_for_a_row(state_path.path));
+            let costs = state_paths.iter().map(|state_path| {
+                let cost = after.seconds(*state_path);
+                (state_path.path, cost - before.seconds(*state_path), cost)
             });
             let covered = cover(costs, self.call_paths, LEAST * all);
             let compared = Compared {
@@ -81,10 +81,10 @@ impl Context<'_> {
                 all,
             };
             for Covered { path, within } in &covered {
-                let below: Vec<Pathway> = pathways
+                let below: Vec<StatePath> = state_paths
                     .iter()
                     .copied()
-                    .filter(|pathway| within.contains(&pathway.path))
+                    .filter(|state_path| within.contains(&state_path.path))
                     .collect();
                 let functions = self.call_paths.functions(*path);
                 let place = self.knowledge.place_in_server(&functions);
@@ -100,8 +100,9 @@ impl Context<'_> {
                 drafts.push(draft);
             }
             if state == ThreadState::Lock {
-                pathways.retain(|pathway| !covered.iter().any(|covered| covered.within.contains(&pathway.path)));
-                drafts.extend(self.in_many_places(&pathways, &compared));
+                state_paths
+                    .retain(|state_path| !covered.iter().any(|covered| covered.within.contains(&state_path.path)));
+                drafts.extend(self.in_many_places(&state_paths, &compared));
             }
         }
         for draft in &mut drafts {
@@ -115,7 +116,13 @@ impl Context<'_> {
     }
 
     /// What the waits on some paths come to.
-    fn waiting(&self, kind: FindingKind, path: Vec<String>, pathways: &[Pathway], compared: &Compared<'_>) -> Draft {
+    fn waiting(
+        &self,
+        kind: FindingKind,
+        path: Vec<String>,
+        state_paths: &[StatePath],
+        compared: &Compared<'_>,
+    ) -> Draft {
         let Compared {
             before,
             after,
@@ -123,14 +130,14 @@ impl Context<'_> {
             last,
             all,
         } = *compared;
-        let lost = growth(before, after, pathways, 1.0).over(all);
+        let lost = growth(before, after, state_paths, 1.0).over(all);
         let mut draft = self.draft(kind, path, lost, base, last);
         draft
             .evidence
-            .push(self.change_of((before, base), (after, last), pathways));
-        draft.accounts.pathways = pathways.to_vec();
+            .push(self.change_of((before, base), (after, last), state_paths));
+        draft.accounts.state_paths = state_paths.to_vec();
         // A path that is named short of where it waits is told by the heaviest one in it.
-        let waits = heaviest(after, pathways).map(|worst| self.call_paths.functions(worst.path));
+        let waits = heaviest(after, state_paths).map(|worst| self.call_paths.functions(worst.path));
         if waits.is_some_and(|path| waits_at_condition_variable(&path)) {
             self.name_condition_variable(&mut draft, None);
         }
@@ -138,13 +145,13 @@ impl Context<'_> {
     }
 
     /// Waits for locks that are spread over so many call paths that none of them is worth a word, all together.
-    fn in_many_places(&self, pathways: &[Pathway], compared: &Compared<'_>) -> Option<Draft> {
-        let waiters = self.by_waiter(compared.after, pathways);
+    fn in_many_places(&self, state_paths: &[StatePath], compared: &Compared<'_>) -> Option<Draft> {
+        let waiters = self.by_waiter(compared.after, state_paths);
         let (_, most, of_most) = waiters.first()?;
         let path = self.call_paths.functions(heaviest(compared.after, of_most)?.path);
         let place = self.knowledge.place_in_server(&path);
         let kind = kind_of_wait(FindingKind::LockConvoy, place, &path);
-        let mut draft = self.waiting(kind, path, pathways, compared);
+        let mut draft = self.waiting(kind, path, state_paths, compared);
         if *most < MOST_OF_ALL {
             draft.title = Some("Threads queue for locks in many places".to_owned());
         }

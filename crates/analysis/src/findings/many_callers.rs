@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::call_paths::{CallPaths, PathId};
-use crate::path_costs::Pathway;
+use crate::path_costs::StatePath;
 
 /// Functions that are told at most.
 const MOST: usize = 3;
@@ -20,7 +20,7 @@ pub(super) struct ManyCallers {
     /// Its number among the names of functions.
     pub function: usize,
     /// The paths that end there.
-    pub pathways: Vec<Pathway>,
+    pub state_paths: Vec<StatePath>,
     /// From how many paths it is called.
     pub callers: usize,
     /// The path of the caller with the most of the loss, with its part of it.
@@ -30,7 +30,7 @@ pub(super) struct ManyCallers {
 #[derive(Default)]
 struct Group {
     loss: f64,
-    pathways: Vec<Pathway>,
+    state_paths: Vec<StatePath>,
     /// By the caller's path.
     callers: HashMap<PathId, f64>,
 }
@@ -38,15 +38,15 @@ struct Group {
 /// The functions that lost at least so much, for many callers of which none holds most of it; the gravest first. `loss` of each
 /// path.
 pub(super) fn many_callers(
-    pathways: &[Pathway],
-    loss: impl Fn(Pathway) -> f64,
+    state_paths: &[StatePath],
+    loss: impl Fn(StatePath) -> f64,
     call_paths: &CallPaths<'_>,
     least: f64,
 ) -> Vec<ManyCallers> {
     let names = call_paths.function_names();
     let mut groups: HashMap<usize, Group> = HashMap::new();
-    for pathway in pathways {
-        let mut at = pathway.path;
+    for state_path in state_paths {
+        let mut at = state_path.path;
         while names[call_paths.leaf(at)].ends_with(" [k]") {
             match call_paths.parent(at) {
                 Some(outer) => at = outer,
@@ -55,9 +55,9 @@ pub(super) fn many_callers(
         }
         let Some(caller) = call_paths.parent(at) else { continue };
         let group = groups.entry(call_paths.leaf(at)).or_default();
-        let lost = loss(*pathway);
+        let lost = loss(*state_path);
         group.loss += lost;
-        group.pathways.push(*pathway);
+        group.state_paths.push(*state_path);
         *group.callers.entry(caller).or_default() += lost;
     }
     let mut found: Vec<(f64, ManyCallers)> = groups
@@ -73,7 +73,7 @@ pub(super) fn many_callers(
                 group.loss,
                 ManyCallers {
                     function,
-                    pathways: group.pathways,
+                    state_paths: group.state_paths,
                     callers,
                     heaviest,
                 },

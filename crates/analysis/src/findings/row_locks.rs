@@ -7,7 +7,7 @@ use crate::call_paths::{CallPaths, PathId};
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::machine_shares::BUSY;
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::{PathCosts, StatePath};
 use scaleprof_bundle::{Estimate, RungSummary};
 use scaleprof_vocabulary::{FindingKind, ThreadState};
 use std::collections::BTreeMap;
@@ -62,11 +62,13 @@ impl Context<'_> {
         }
         let of_both = STATES
             .iter()
-            .flat_map(|state| last.costs.pathways(*state).chain(base.costs.pathways(*state)));
-        let mut pathways: Vec<Pathway> = of_both.filter(|pathway| self.waits_for_a_row(pathway.path)).collect();
-        pathways.sort();
-        pathways.dedup();
-        let Some(worst) = heaviest(last.costs, &pathways) else {
+            .flat_map(|state| last.costs.state_paths(*state).chain(base.costs.state_paths(*state)));
+        let mut state_paths: Vec<StatePath> = of_both
+            .filter(|state_path| self.waits_for_a_row(state_path.path))
+            .collect();
+        state_paths.sort();
+        state_paths.dedup();
+        let Some(worst) = heaviest(last.costs, &state_paths) else {
             return self.row_locks_by_counters(base, last);
         };
         let mut path = self.call_paths.functions(worst.path);
@@ -75,10 +77,10 @@ impl Context<'_> {
             .iter()
             .rposition(|function| self.knowledge.row_lock_mark(function) == RowLockMark::Waits)?;
         path.truncate(sleeps + 1);
-        let lost = growth(base.costs, last.costs, &pathways, 1.0).over(all);
+        let lost = growth(base.costs, last.costs, &state_paths, 1.0).over(all);
         let mut draft = self.draft(FindingKind::RowLockWaits, path, lost, base, last);
         let (here, there) = (last.summary.connections, base.summary.connections);
-        let micros = |costs: &PathCosts| total(pathways.iter().map(|pathway| costs.seconds(*pathway))) * 1e6;
+        let micros = |costs: &PathCosts| total(state_paths.iter().map(|state_path| costs.seconds(*state_path))) * 1e6;
         draft.evidence.push(format!(
             "a transaction waits {:.0} \u{b5}s for rows at {here} connections and {:.0} \u{b5}s at {there}, of the {:.0} \u{b5}s and {:.0} \u{b5}s that it takes a connection",
             micros(last.costs),
@@ -87,7 +89,7 @@ impl Context<'_> {
             base.connection_seconds() * 1e6,
         ));
         draft.evidence.extend(counted_by_the_server(last.summary));
-        for (statement, share) in self.by_statement(last.costs, &pathways).iter().take(MOST_STATEMENTS) {
+        for (statement, share) in self.by_statement(last.costs, &state_paths).iter().take(MOST_STATEMENTS) {
             draft.evidence.push(format!("{} of it in {statement}", percent(*share)));
         }
         draft.evidence.extend(self.price_of_queues(base, last));
@@ -107,7 +109,7 @@ impl Context<'_> {
         draft.evidence.extend(source);
         draft.evidence.extend(self.settings_of(&draft.knobs));
         draft.accounts = Accounts {
-            pathways,
+            state_paths,
             ..Accounts::default()
         };
         Some(draft)
@@ -158,21 +160,21 @@ impl Context<'_> {
     }
 
     /// Which kinds of statements wait, and in which function of the storage engine, with their parts.
-    fn by_statement(&self, costs: &PathCosts, pathways: &[Pathway]) -> Vec<(String, f64)> {
+    fn by_statement(&self, costs: &PathCosts, state_paths: &[StatePath]) -> Vec<(String, f64)> {
         let names = self.call_paths.function_names();
         let mut parts: BTreeMap<String, f64> = BTreeMap::new();
-        for pathway in pathways {
+        for state_path in state_paths {
             let marked = |mark: RowLockMark| {
-                let mut functions = self.call_paths.outwards(pathway.path);
+                let mut functions = self.call_paths.outwards(state_path.path);
                 functions.find(|function| self.row_locks.marks[*function] == mark)
             };
             let functions = [marked(RowLockMark::Statement), marked(RowLockMark::Engine)];
             let functions: Vec<&str> = functions.into_iter().flatten().map(|at| names[at].as_str()).collect();
             if !functions.is_empty() {
-                *parts.entry(functions.join(" > ")).or_default() += costs.seconds(*pathway);
+                *parts.entry(functions.join(" > ")).or_default() += costs.seconds(*state_path);
             }
         }
-        let all = total(pathways.iter().map(|pathway| costs.seconds(*pathway)));
+        let all = total(state_paths.iter().map(|state_path| costs.seconds(*state_path)));
         let mut parts: Vec<(String, f64)> = parts.into_iter().map(|(name, seconds)| (name, seconds / all)).collect();
         parts.retain(|(_, share)| *share >= LEAST);
         parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -185,8 +187,8 @@ impl Context<'_> {
         let spent = |rung: &Profiled<'_>| {
             let mut by_function: BTreeMap<&str, f64> = BTreeMap::new();
             let on_cpu = [ThreadState::Cpu, ThreadState::Spin].into_iter();
-            for (pathway, seconds) in on_cpu.flat_map(|state| rung.costs.with_seconds(state)) {
-                let mut functions = self.call_paths.outwards(pathway.path);
+            for (state_path, seconds) in on_cpu.flat_map(|state| rung.costs.with_seconds(state)) {
+                let mut functions = self.call_paths.outwards(state_path.path);
                 if let Some(works) = functions.find(|function| self.row_locks.works[*function]) {
                     *by_function.entry(names[works].as_str()).or_default() += seconds;
                 }

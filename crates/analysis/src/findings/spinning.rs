@@ -4,7 +4,7 @@ use super::finding::Draft;
 use super::{Context, LEAST, Profiled};
 use crate::figure::{Figure as _, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::Pathway;
+use crate::path_costs::StatePath;
 use scaleprof_bundle::Estimate;
 use scaleprof_vocabulary::{FindingKind, ShareOf, ThreadState};
 
@@ -14,8 +14,8 @@ const MOST_WAITERS: usize = 4;
 impl Context<'_> {
     /// What spinning takes of a transaction at the last rung, as a part of one of its times; all of it, not only what grew.
     pub(super) fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, share_of: ShareOf) -> Option<Draft> {
-        let pathways: Vec<Pathway> = last.costs.pathways(ThreadState::Spin).collect();
-        let waiters = self.by_waiter(last.costs, &pathways);
+        let state_paths: Vec<StatePath> = last.costs.state_paths(ThreadState::Spin).collect();
+        let waiters = self.by_waiter(last.costs, &state_paths);
         let (_, _, paths) = waiters.first()?;
         let worst = heaviest(last.costs, paths)?;
         let spent = last.costs.estimate_of_state(ThreadState::Spin)?;
@@ -25,10 +25,10 @@ impl Context<'_> {
         };
         let path = self.call_paths.functions(worst.path);
         let mut draft = self.draft(FindingKind::SpinWaiting, path, share, base, last);
-        draft.accounts.pathways = pathways
+        draft.accounts.state_paths = state_paths
             .iter()
             .copied()
-            .chain(base.costs.pathways(ThreadState::Spin))
+            .chain(base.costs.state_paths(ThreadState::Spin))
             .collect();
         let takes = format!(
             "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",

@@ -15,12 +15,7 @@ impl Chains {
     pub(super) fn of(measurements: &[&MeasurementRows<'_>], call_paths: &mut CallPaths<'_>) -> Chains {
         let mut locks: BTreeMap<PathId, BTreeMap<i64, f64>> = BTreeMap::new();
         for block in measurements.iter().flat_map(|rows| rows.samples.iter()) {
-            let waits: Vec<bool> = block
-                .states()
-                .values()
-                .iter()
-                .map(|state| *state == ThreadState::Lock)
-                .collect();
+            let waits = block.states().by_code(|state| *state == ThreadState::Lock);
             let (stack_of, lock_of) = (block.stacks().values(), block.locks().values());
             let mut known: Vec<Option<Option<PathId>>> = vec![None; stack_of.len()];
             let codes = block.states().codes().iter().zip(block.locks().codes());

@@ -310,20 +310,16 @@ fn what_is_listed_and_what_is_not_add_up_to_the_whole_change() {
 fn a_path_that_changed_at_two_rungs_is_one_path_in_the_sentence() {
     let work = work();
     let sending = ["start_thread", "do_command", "commit", "send"];
-    let before = rungs(
-        &work,
-        [
-            &[(ThreadState::Cpu, &sending, 2.0)],
-            &[(ThreadState::Cpu, &sending, 2.0)],
-        ],
-    );
-    let after = rungs(
-        &work,
-        [
-            &[(ThreadState::Cpu, &sending, 40.0)],
-            &[(ThreadState::Cpu, &sending, 40.0)],
-        ],
-    );
+    let at_both = |micros: f64| {
+        rungs(
+            &work,
+            [
+                &[(ThreadState::Cpu, &sending, micros)],
+                &[(ThreadState::Cpu, &sending, micros)],
+            ],
+        )
+    };
+    let (before, after) = (at_both(2.0), at_both(40.0));
     let found = compared(&run(&before, 3, 10, USUAL, 5), &run(&after, 3, 10, USUAL, 6));
     let sends = found.paths.iter().filter(|path| path.path == sending);
     assert_eq!((sends.count(), found.paths.len()), (2, 2), "{:?}", found.paths);
@@ -353,20 +349,16 @@ fn a_run_beside_itself_is_said_to_be_the_same() {
 fn a_path_that_is_dearer_at_every_rung_is_slower_everywhere_and_its_opposite_faster() {
     let work = work();
     let sending = ["start_thread", "do_command", "commit", "send"];
-    let before = rungs(
-        &work,
-        [
-            &[(ThreadState::Cpu, &sending, 2.0)],
-            &[(ThreadState::Cpu, &sending, 2.0)],
-        ],
-    );
-    let after = rungs(
-        &work,
-        [
-            &[(ThreadState::Cpu, &sending, 16.0)],
-            &[(ThreadState::Cpu, &sending, 16.0)],
-        ],
-    );
+    let at_both = |micros: f64| {
+        rungs(
+            &work,
+            [
+                &[(ThreadState::Cpu, &sending, micros)],
+                &[(ThreadState::Cpu, &sending, micros)],
+            ],
+        )
+    };
+    let (before, after) = (at_both(2.0), at_both(16.0));
     let (a, b) = (run(&before, 4, 12, USUAL, 5), run(&after, 4, 12, USUAL, 6));
     let courses = |a: &Bundle, b: &Bundle| -> Vec<(u32, Course)> {
         let paths = compared(a, b).paths;
