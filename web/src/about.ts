@@ -129,5 +129,5 @@ export function repeat({ manifest }: Report): HTMLElement {
   });
   return section("repeat", "How to repeat it",
     command ? h("pre", { tabindex: "0" }, code) : h("p", {}, "The command was not recorded."), command ? button : null,
-    h("p", { class: "lead" }, `Written by scaleprof ${manifest.scaleprof}. Paths and passwords are left out. This page is one file and asks the network for nothing.`));
+    h("p", { class: "lead" }, `Written by scaleprof ${manifest.scaleprof}. Paths and passwords are omitted. This page is one file and makes no network requests.`));
 }

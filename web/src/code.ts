@@ -126,9 +126,9 @@ function view(of: Code): Node[] {
 
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
   return [
-    h("p", { class: "lead" }, `CPU time ${per} takes at every instruction of the functions whose machine code the bundle keeps: ${percent(of.covered)} of all ${place(of, of.rung)}. `,
-      "A time stands at the instruction that was next to run when a thread was looked at: mostly the one before it took the time, so read each as “here or just above”. Functions of the kernel have no listing: time in it stands at the instruction from which the server went there.",
-      of.omitted > 0 ? ` ${counted(of.omitted, "function")} that cost less did not fit into this page; scaleprof annotate shows them.` : ""),
+    h("p", { class: "lead" }, `CPU time of ${per} at every instruction of the functions whose machine code the bundle has: ${percent(of.covered)} of all ${place(of, of.rung)}. `,
+      "Skid: a sample names the next instruction to run. The time is usually spent one instruction above. Time in the kernel is at the instruction that entered it.",
+      of.omitted > 0 ? ` Omitted: ${counted(of.omitted, "function")} with less time; scaleprof annotate shows them.` : ""),
     h("div", { class: "flame-bar" },
       ...(hasRungs ? [h("label", { for: shown.id }, "Time at"), shown, h("label", { for: base.id }, "compared with"), base, swap] : []),
       h("span", { class: "flame-find nowrap" }, h("label", { for: field.id }, "Search "), field)),

@@ -1,7 +1,7 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
 import type { LongRun } from "./longRun.ts";
-import type { FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, RunState, ShareOf, ThreadState } from "./vocabulary.ts";
+import type { ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, RunState, ShareOf, ThreadState } from "./vocabulary.ts";
 import type { Waits } from "./waitData.ts";
 
 export interface Estimate { value: number; low: number | null; high: number | null }
@@ -129,7 +129,7 @@ export interface RemedyResult {
   connections: number;
   throughput: Estimate | null;
   pairs: number;
-  verdict: string | null;
+  verdict: ExperimentVerdict | null;
   margin: number | null;
   caveat: string | null;
 }

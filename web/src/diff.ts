@@ -27,7 +27,7 @@ function build(): Node[] {
   const diff = readDiff();
   const ofLoads: [string, Part][] = isWatched(diff) ? [] : [["Throughput", curves]];
   const makers: [string, Part][] = [
-    ...ofLoads, ["Changes", changes], ["Kinds of code", kindsOfCode], ["Figures", figures], ["States", bothStates], ["Flame graph", diffFlame], ["What is told", told], ["Not the same", circumstances],
+    ...ofLoads, ["Changes", changes], ["Kinds of code", kindsOfCode], ["Figures", figures], ["States", bothStates], ["Flame graph", diffFlame], ["Explained", told], ["Not the same", circumstances],
   ];
   const sections = makers.flatMap(([name, make]) => {
     const element = part(name, make, diff);

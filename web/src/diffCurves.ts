@@ -26,7 +26,7 @@ export function curves(diff: Diff): HTMLElement {
         all.some((rung) => !rung.steady) ? h("span", {}, "△ not steady") : null,
         all.some((rung) => rung.client_limited) ? h("span", {}, "□ limited by the client") : null)),
     ratio === null ? h("p", { class: "notes" }, "No rung has a figure on both sides, so there is no ratio.")
-      : h("figure", {}, h("figcaption", {}, "B over A; filled where the change is beyond chance"), ratio,
+      : h("figure", {}, h("figcaption", {}, "B over A; filled: significant change"), ratio,
         diff.paired && diff.runs.every((run) => run.sampled.length > 0) ? h("p", { class: "key" }, h("span", { class: "screen" }, "Click a rung to see its call paths.")) : null));
 }
 

@@ -46,7 +46,7 @@ function graph(profile: Profile, diff: Diff): Node[] {
     const same = isSameRung(now) ? rungOf(now.shown) : undefined;
     picker.mark(same?.connections ?? null);
     alike.textContent = same && Math.abs(same.uniform_slowdown - 1) > 0.02
-      ? `All functions alike take ${same.uniform_slowdown.toFixed(2)} times as long in B${watched ? "" : ` at ${counted(same.connections, "connection")}`}. The list of call paths leaves that out, these colours hold it.` : "";
+      ? `Uniform slowdown: all functions take ${same.uniform_slowdown.toFixed(2)} times as long in B${watched ? "" : ` at ${counted(same.connections, "connection")}`}. The list of call paths excludes it, these colours include it.` : "";
     alike.hidden = alike.textContent === "";
   });
   const { per } = diff.comparison;
@@ -54,7 +54,7 @@ function graph(profile: Profile, diff: Diff): Node[] {
     ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "the other run" : "another rung, where one is chosen"}.`
     : diff.paired
     ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "A" : "the run and rung that it is compared with"}. What only A has takes no width in B: it is listed below the graph, and “swap” shows it.`
-    : `Width is time per ${per} of the threads that serve the load. ${diff.comparison.unpaired}, so growth from one to the other cannot be told: choose a run${watched ? "" : " and a rung"}.`;
+    : `Width is time per ${per} of the threads that serve the load. ${diff.comparison.unpaired}, so growth from one to the other is unknown: choose a run${watched ? "" : " and a rung"}.`;
   const apart = !watched && diff.paired && common.length === 0 && first.base !== "" ? " No rung was sampled in both runs, so other numbers of connections are compared." : "";
   const onCpu = busy ? ` CPUs were busy at ${count(rungOf(first.shown)?.connections ?? 0)} connections in both: waiting loses nothing then, so only time on a CPU is shown at first.` : "";
   return [h("p", { class: "lead" }, what + apart + onCpu), ...(common.length > 0 ? [picker.element] : []), ...pair.elements, alike];

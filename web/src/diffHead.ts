@@ -48,15 +48,15 @@ function keyFigures(diff: Diff): Child {
   const at = new Set(sure.map((path) => path.connections));
   const pathsThatChanged = entry("Call paths that changed", diff.paired && comparable ? count(distinct) : "–", diff.paired
     ? !comparable ? isWatched(diff) ? "no call paths in both" : "no rung has call paths in both"
-    : sure.length > 0 ? `beyond chance${isWatched(diff) ? "" : `, at ${[...at].map(count).join(", ")}`}; the largest ${percent(Math.max(...sure.map((path) => Math.abs(path.share))))} of the cost` : "none beyond chance"
+    : sure.length > 0 ? `significant${isWatched(diff) ? "" : `, at ${[...at].map(count).join(", ")}`}; the largest ${percent(Math.max(...sure.map((path) => Math.abs(path.share))))} of the time` : "none significant"
     : "those of A and B cannot be paired");
   if (isWatched(diff)) return h("dl", { class: "keys" }, pathsThatChanged);
   return h("dl", { class: "keys" },
     before && after ? entry("Peak", `${number(before.throughput.value)} → ${number(after.throughput.value)}/s`, `at ${count(before.connections)} and at ${counted(after.connections, "connection")}`) : null,
     most?.throughput_ratio ? entry("Throughput changed most", times(most.throughput_ratio.value),
-      `at ${counted(most.connections, "connection")}; ${isKnown(most.throughput_ratio.low) ? `95\u202f% interval ${interval(most.throughput_ratio, times)}` : "too few measurements for an interval"}${hasChanged(most) ? "" : most.throughput_p === null ? "; not tested" : "; within chance"}`) : null,
-    entry("Rungs that changed", rungs.some((rung) => rung.throughput_p !== null) ? `${changed.length} of ${rungs.length}` : "not known",
-      rungs.some((rung) => rung.throughput_p !== null) ? "throughput, beyond chance over all of them together" : "fewer than two measurements on a side"),
+      `at ${counted(most.connections, "connection")}; ${isKnown(most.throughput_ratio.low) ? `95\u202f% interval ${interval(most.throughput_ratio, times)}` : "too few measurements for an interval"}${hasChanged(most) ? "" : most.throughput_p === null ? "; not tested" : "; within noise"}`) : null,
+    entry("Rungs that changed", rungs.some((rung) => rung.throughput_p !== null) ? `${changed.length} of ${rungs.length}` : "unknown",
+      rungs.some((rung) => rung.throughput_p !== null) ? "throughput, significant over all rungs together" : "fewer than two measurements on a side"),
     last?.cpu_ratio ? entry("CPU per transaction", times(last.cpu_ratio.value), `at ${counted(last.connections, "connection")}; ${isKnown(last.cpu_ratio.low) ? interval(last.cpu_ratio, times) : "no interval"}`) : null,
     pathsThatChanged);
 }

@@ -4,7 +4,7 @@ import { called, type Diff } from "./diffData.ts";
 
 /** Why a run has no call paths. */
 export function whyNoStacks(diff: Diff, side: 0 | 1): string {
-  return `${called(diff, side)} has no call paths: ${reason(diff, side, ["ledger", "paths"]) ?? "no stack of the threads that serve the load was sampled"}.`;
+  return `${called(diff, side)} has no call paths: ${reason(diff, side, ["ledger", "paths"]) ?? "no stack of a connection thread was sampled"}.`;
 }
 
 /** Why there are no states at any rung. */

@@ -78,15 +78,15 @@ function ofRung(diff: Diff, rung: RungChange): Node[] {
   if (here.length === 0) {
     const unseen = rung.stacks.flatMap((sampled, side) => (sampled ? [] : [`${"AB"[side]}`]));
     const why = unseen.length > 0 ? `No stack was sampled${unless} in ${unseen.join(" and in ")}, so no call path can be compared.`
-      : asked !== null && asked !== rung.connections ? `The page was made for ${counted(asked, "connection")} only (--connections ${asked}).`
-      : Math.min(...rung.measurements) < 2 ? `No call path changed its cost by much${unless}; there are too few ${measurements} to tell small changes from chance.`
-      : `No call path changed its cost beyond chance${unless}.`;
+      : asked !== null && asked !== rung.connections ? `This page has only ${counted(asked, "connection")} (--rung ${asked}).`
+      : Math.min(...rung.measurements) < 2 ? `No call path changed much${unless}; too few ${measurements} for the significance of small changes.`
+      : `No call path changed significantly${unless}.`;
     return [h("p", { class: "lead" }, why)];
   }
-  nodes.push(h("p", { class: "notes" }, here.some((path) => path.p !== null) ? `The cost of these changed beyond chance${unless}; what one counts no other does.`
-    : `The largest changes${unless}; there are too few ${measurements} to tell them from chance.`));
+  nodes.push(h("p", { class: "notes" }, here.some((path) => path.p !== null) ? `These call paths changed significantly${unless}. No time is counted twice.`
+    : `The largest changes${unless}; too few ${measurements} for significance.`));
   if (Math.abs(rung.uniform_slowdown - 1) > 0.02) {
-    nodes.push(h("p", { class: "notes" }, `All functions alike take ${rung.uniform_slowdown.toFixed(2)} times as long in B; that is taken out of what follows.`));
+    nodes.push(h("p", { class: "notes" }, `Uniform slowdown: all functions take ${rung.uniform_slowdown.toFixed(2)} times as long in B. The figures below exclude it.`));
   }
   const entries = here.map((path, place) => entry(diff, path, rung, place));
   nodes.push(h("ol", { class: "findings changes" }, entries.slice(0, most)));

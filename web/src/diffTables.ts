@@ -30,7 +30,7 @@ export function figures(diff: Diff): HTMLElement | null {
       { heading: "p95, B", unit: "ms", cell: (rung) => number(rung.p95_ms.b) },
       { heading: "", words: true, cell: (rung) => (hasChanged(rung) ? { text: "changed", mark: "doubtful" } : "") },
     ], rungs),
-    h("p", { class: "notes" }, "A rung is marked where its throughput changed beyond chance, at 5\u202f% over all rungs together (Holm’s rule). The intervals come from how the measurements scatter."),
+    h("p", { class: "notes" }, "Marked rungs have a significant change of throughput, at 5\u202f% over all rungs together (Holm correction). The intervals come from the scatter of the measurements."),
     notes.length > 0 ? h("ul", { class: "notes" }, notes) : null);
 }
 
@@ -62,14 +62,14 @@ export function told(diff: Diff): HTMLElement | null {
   const unit = costUnit(diff);
   const known = rungs.flatMap((rung): [RungChange, NonNullable<RungChange["unexplained"]>][] => (rung.unexplained ? [[rung, rung.unexplained]] : []));
   if (known.length === 0) return null;
-  return section("told", "What of the change is told",
-    h("p", { class: "lead" }, `The whole change of a ${per}’s time from A to B${isWatched(diff) ? "" : " (of its CPU time where the CPUs are busy)"}, in three parts: what all functions share alike, the call paths that are listed, and the rest, which changed too little or too unsurely.`),
-    table(`What of the change is told${isWatched(diff) ? "" : " at every rung"}, microseconds per ${per}`, [
+  return section("told", "Explained change",
+    h("p", { class: "lead" }, `The change of the time per ${per} from A to B${isWatched(diff) ? "" : " (of CPU time where the CPUs are busy)"}, in three parts: the uniform slowdown, the listed call paths, and the unexplained rest.`),
+    table(`Explained change${isWatched(diff) ? "" : " at every rung"}, microseconds per ${per}`, [
       ...(isWatched(diff) ? [] : [{ heading: "connections", cell: ([rung]: [RungChange, unknown]) => count(rung.connections) }]),
       { heading: "in all", unit, cell: ([, one]) => signedMicros(one.total) },
-      { heading: "all functions alike", unit, cell: ([, one]) => signedMicros(one.uniform) },
+      { heading: "uniform slowdown", unit, cell: ([, one]) => signedMicros(one.uniform) },
       { heading: "paths listed", unit, cell: ([, one]) => signedMicros(one.listed) },
-      { heading: "not told", unit, cell: ([, one]) => signedMicros(one.not_listed.value) },
+      { heading: "unexplained", unit, cell: ([, one]) => signedMicros(one.not_listed.value) },
       { heading: "95\u202f% interval", unit, cell: ([, { not_listed: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
     ], known));
 }

@@ -5,15 +5,15 @@ import { h, section } from "./element.ts";
 import { findingLinks } from "./findingLinks.ts";
 import { count, isKnown, percent } from "./format.ts";
 import { reveal } from "./reveal.ts";
-import { shareOfLabels } from "./vocabulary.ts";
+import { experimentVerdictLabels, shareOfLabels } from "./vocabulary.ts";
 
 /** The findings, the gravest first, and what they leave unexplained; a run in which nothing was found says so, or why it was not looked for. */
 export function findings({ summary }: Report): HTMLElement | null {
   if (summary.findings.length === 0 && summary.rungs.length === 0) return null;
   const found = summary.findings.length
     ? h("ol", { class: "findings" }, summary.findings.map(entry))
-    : summary.findings_unavailable ? h("p", { class: "lead" }, `Not looked for: ${summary.findings_unavailable}.`)
-    : h("p", { class: "lead" }, "Nothing was found that makes a transaction dearer at the last rung beyond chance.");
+    : summary.findings_unavailable ? h("p", { class: "lead" }, `No analysis: ${summary.findings_unavailable}.`)
+    : h("p", { class: "lead" }, "No significant cause found for the extra CPU time per transaction at the last rung.");
   addEventListener("popstate", follow);
   // On paper nothing can be opened.
   addEventListener("beforeprint", () => document.querySelectorAll<HTMLDetailsElement>("#findings details.evidence").forEach((one) => { one.open = true; }));
@@ -53,11 +53,11 @@ function entry(finding: Finding, place: number): HTMLElement {
 
 function words({ setting, value, connections, throughput, pairs, verdict, margin, caveat: doubt }: RemedyResult): string {
   const remedy = `${setting} = ${value}`;
-  if (throughput === null) return `${remedy}: not measured, because ${doubt ?? "no pair of starts was measured whole"}`;
-  const word = verdict === "faster" || verdict === "slower" ? verdict
-    : verdict === "no_difference" && isKnown(margin) ? `no difference beyond ${percent(margin)}` : "cannot be told";
+  if (throughput === null) return `${remedy}: not measured, because ${doubt ?? "no pair of starts was measured completely"}`;
+  const above = verdict === "no_difference" && isKnown(margin) ? ` above ${percent(margin)}` : "";
+  const word = `${experimentVerdictLabels[verdict ?? "inconclusive"]}${above}`;
   const change = (ratio: number) => `${ratio < 1 ? "−" : "+"}${percent(Math.abs(ratio - 1))}`;
   const { low, high } = throughput;
   const between = isKnown(low) && isKnown(high) ? ` (${change(low)} to ${change(high)})` : " (no interval)";
-  return `${remedy}: ${word}, ${change(throughput.value)}${between} at ${count(connections)} connections (${count(pairs)} pairs of starts)${doubt === null ? "" : `; not to be relied on: ${doubt}`}`;
+  return `${remedy}: ${word}, ${change(throughput.value)}${between} at ${count(connections)} connections (${count(pairs)} pairs of starts)${doubt === null ? "" : `; not reliable: ${doubt}`}`;
 }

@@ -44,15 +44,15 @@ function map(profile: Profile): Node[] {
   const said = h("p", { class: "notes", id: "heatmap-range", "aria-live": "polite" });
   const compare = h("button", { type: "button", click: () => {
     canvas.nextIsBase(true);
-    said.textContent = "Now choose the stretch to compare with: drag, or move with the arrow keys and press Enter at both ends.";
+    said.textContent = "Now choose the time range to compare with: drag, or move with the arrow keys and press Enter at both ends.";
     canvas.element.focus();
-  } }, "compare with another stretch");
+  } }, "compare with another time range");
   const clear = h("button", { type: "button", click: () => choose(null, null) }, "clear");
   const buttons = h("div", { class: "flame-bar" }, compare, clear);
   const view = flameView(profile, "heatmap-graph", () => [...states], (step) => link(step));
   const graph = h("div", { hidden: true }, said, buttons, view.element);
   const canvas = heatCanvas("heatmap-pane",
-    "Heat map: a column for each second, a row for each 20 milliseconds of it. Arrow keys move, Enter marks both ends of a stretch, Escape clears.", {
+    "Heat map: a column for each second, a row for each 20 milliseconds of it. Arrow keys move, Enter marks both ends of a time range, Escape clears.", {
       chosen: (range, isBase) => (isBase && shown ? choose(shown, range) : choose(range, null)),
       clear: () => choose(null, null),
       at: (cell, byKeyboard) => {
@@ -133,8 +133,8 @@ function map(profile: Profile): Node[] {
   onRedraw(() => (isNear || document.documentElement.classList.contains("printing")) && draw());
   queueMicrotask(() => location.hash !== "" && restore());
   const children: Child[] = [
-    h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began; one that goes on into the next second stands in parts, each where the part before was told (some 20 ms before a second ends). ",
-      "Drag over a stretch of time, or click its two ends, for a flame graph of it; a second one with Shift is what the first is compared with."),
+    h("p", { class: "lead" }, "Threads of the connections in the chosen states, per 20 ms. Each wait is drawn at its start; a wait across seconds is drawn in parts, one per second. ",
+      "Drag over a time range, or click its two ends, for its flame graph; a second range with Shift is compared with the first."),
     h("div", { class: "flame-bar" }, rungs.length > 1 ? [h("label", { for: select.id }, "Rung"), select] : null, chips),
     thinning(profile), key, canvas.element, readout, spoken, graph,
   ];

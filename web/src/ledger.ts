@@ -29,7 +29,7 @@ export function ledger(report: Report): HTMLElement | null {
   const used = states.filter(([state]) => measured.some((rung) => (rung.ledger.seconds_per_txn[state] ?? 0) > 0));
   return section("ledger", title,
     h("p", { class: "lead" }, "Every connection is always in one of these states, so the times of a transaction in all of them add up to connections ÷ throughput (N/X). ",
-      "What grows from rung to rung is what stops the server; that it grows does not say yet who is to blame."),
+      "The state that grows limits throughput. Growth alone does not identify the cause."),
     h("p", { class: "key", "aria-hidden": "true" }, used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     bars(measured, used),
     folded("Figures as a table", () => figures(measured, used)),

@@ -52,10 +52,10 @@ function view(of: Lines, missing: string | null): Node[] {
   queueMicrotask(show);
   entries[0]!.open = true;
   return [
-    h("p", { class: "lead" }, "A CPU that writes a variable takes its whole line of 64 bytes from all other CPUs; whoever reads a neighbour waits for it. ",
-      `These are the lines of the server’s own variables in which that may happen and at whose instructions threads were seen: those that surely got dearer first${predicted > 0 ? ", and last what would meet where lines are 128 bytes long, or where a CPU fetches them in pairs" : ""}. `,
-      `A line’s cost is CPU time ${per} at the instructions that touch it and at the ones behind them, at which the timer sees a thread that waited; what else those take is in it. Memory on the heap is not told. Being neighbours is a possibility only: read the evidence.`,
-      of.omitted > 0 ? ` ${counted(of.omitted, "line")} that cost less did not fit into this page.` : ""),
+    h("p", { class: "lead" }, "A write to a variable invalidates its 64-byte line in all other CPUs; a read of a neighbour waits for the line. ",
+      `Listed: lines of the server’s variables with samples at their instructions, significant increases first${predicted > 0 ? "; last, lines that would be shared with 128-byte lines or paired fetches" : ""}. `,
+      `Time of a line: CPU time ${per} at instructions that access it and at the next one (skid), their other work included. Heap memory is not listed. Neighbours are only a candidate: read the evidence.`,
+      of.omitted > 0 ? ` Omitted: ${counted(of.omitted, "line")} with less time.` : ""),
     ...(lack ? [lack] : []),
     h("div", { class: "lines" }, entries),
     ...waiting,
@@ -67,7 +67,7 @@ function waitingTable(of: Lines): HTMLElement[] {
   const unit = unitFor(of, Math.max(...of.waiting.map(({ costs }) => costs[1])));
   return [
     h("h3", {}, "Instructions that wait for a line"),
-    h("p", { class: "lead" }, "Each got dearer with more connections, and the rest of its function did not: threads stand there until the line comes. Where no variable is named, the line is on the heap, or in an array."),
+    h("p", { class: "lead" }, "Each takes more time with more connections, and the rest of its function does not: threads wait there for the line. Without a variable, the line is on the heap or in an array."),
     table("Instructions that wait for a cache line", [
       { heading: "instruction", words: true, cell: ({ module, address, function: name }) => h("a", { href: `#annotate:${new URLSearchParams({ function: name, module, at: address.toString(16) }).toString()}` }, `${module}+0x${address.toString(16)}`) },
       { heading: "function", words: true, cell: ({ function: name }) => name },

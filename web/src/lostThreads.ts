@@ -19,8 +19,8 @@ export function lostThreads({ summary }: Report): HTMLElement | null {
   const used = ordered.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
   if (used.length === 0) return null;
   return section("lost", "Lost threads",
-    h("p", { class: "lead" }, `At the efficiency of ${counted(profile.base_connections, "connection")}, fewer would do what the connections of each rung did: `,
-      "so many are effective. Each of the others is lost in some state: throughput × what a transaction spends in it more than there."),
+    h("p", { class: "lead" }, `Effective: connections that this throughput needs at the efficiency of ${counted(profile.base_connections, "connection")}. `,
+      "Lost: throughput × extra time per transaction, by state."),
     h("p", { class: "key", "aria-hidden": "true" }, h("span", {}, swatch("effective"), " effective"), used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     stacks(profile, used),
     last.cpus_busy ? h("p", { class: "notes" }, allBusy(last, summary.rungs)) : null,
@@ -34,11 +34,11 @@ function allBusy(last: LostThreads, rungs: Rung[]): string {
   const rung = rungs.find((one) => one.connections === last.connections);
   const waiting = last.lost_threads.runq?.value ?? 0;
   const figures = [
-    isKnown(rung?.busy_share) ? `${percent(rung.busy_share)} in use, by all programs together` : "",
-    rung?.iron_law ? `the server used ${percent(rung.iron_law.utilisation)} of those that it may use` : "",
+    isKnown(rung?.busy_share) ? `${percent(rung.busy_share)} in use, all processes together` : "",
+    rung?.iron_law ? `the server used ${percent(rung.iron_law.utilisation)} of its CPUs` : "",
   ].filter(Boolean).join("; ");
   const lost = waiting > 0 ? `${number(waiting)} of ${count(last.connections)} threads wait for a CPU: ` : "Waiting for a CPU is ";
-  return `${lost}not a cause while every CPU is busy, and at ${count(last.connections)} connections the machine’s are${figures ? ` (${figures})` : ""}.`;
+  return `${lost}not a cause, because all CPUs are busy at ${count(last.connections)} connections${figures ? ` (${figures})` : ""}.`;
 }
 
 function swatch(state: string): SVGElement {
@@ -88,12 +88,12 @@ function between(figure: Estimate | undefined): string {
 function paths(profile: ScalingProfile): HTMLElement | null {
   if (profile.paths.length === 0) return null;
   const last = profile.rungs.length - 1;
-  return h("div", { id: "lost-paths" }, h("h3", {}, `Call paths that lose most at ${count(profile.rungs[last]?.connections ?? null)} connections`),
-    h("p", { class: "lead" }, "No time is told twice. Waiting for the client is left out, and waiting for a CPU where none is free."),
+  return h("div", { id: "lost-paths" }, h("h3", {}, `Call paths with the largest loss at ${count(profile.rungs[last]?.connections ?? null)} connections`),
+    h("p", { class: "lead" }, "No time is counted twice. Excluded: waits for the client, and run-queue time where no CPU is free."),
     table("Call paths in which threads are lost", [
       { heading: "state", words: true, cell: (path) => path.state },
       { heading: "lost", unit: "threads", cell: (path) => between(path.lost_threads[last]) },
-      { heading: "grows", words: true, cell: (path) => (path.shape ? growthShapeLabels[path.shape] : "cannot be told") },
+      { heading: "grows", words: true, cell: (path) => (path.shape ? growthShapeLabels[path.shape] : "unknown") },
       { heading: "call path", unit: "innermost function first", words: true, cell: (path) => unfolding(path.path, innermost(path.path, !["cpu", "spin"].includes(path.state))) },
     ] satisfies Column<LostPath>[], profile.paths));
 }
@@ -101,6 +101,6 @@ function paths(profile: ScalingProfile): HTMLElement | null {
 function saturated(profile: ScalingProfile): HTMLElement | null {
   if (profile.saturated.length === 0) return null;
   return h("ul", { class: "notes" }, profile.saturated.map((one) =>
-    h("li", {}, `${(one.active_threads.at(-1) ?? 1).toFixed(2)} threads at a time are in `, h("code", {}, one.path.at(-1) ?? ""),
-      ` (${one.path.join(" › ")}) at ${count(profile.rungs.at(-1)?.connections ?? null)} connections, as with fewer: if only one can be, throughput cannot pass ${number(one.cap)}/s with what that takes of a transaction.`)));
+    h("li", {}, `${(one.active_threads.at(-1) ?? 1).toFixed(2)} threads on average are in `, h("code", {}, one.path.at(-1) ?? ""),
+      ` (${one.path.join(" › ")}) at ${count(profile.rungs.at(-1)?.connections ?? null)} connections, as at lower rungs. If it admits one thread, throughput cannot exceed ${number(one.cap)}/s.`)));
 }

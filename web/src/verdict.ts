@@ -60,7 +60,7 @@ function incomplete({ manifest, summary, partial_measurements }: Report): Child 
     failed: "This run failed",
   }[manifest.state];
   const asked = new Set([...manifest.ladder.connections, ...manifest.ladder.refined]).size;
-  const lost = partial_measurements.length ? ` ${counted(partial_measurements.length, "measurement was", "measurements were")} cut short and left out.` : "";
+  const lost = partial_measurements.length ? ` ${counted(partial_measurements.length, "measurement was", "measurements were")} cut short and omitted.` : "";
   return h("div", { class: "incomplete", role: "alert" }, h("strong", {}, words), manifest.problem ? `: ${manifest.problem}.` : ".",
     ` It shows ${summary.rungs.length} of ${counted(asked, "rung")}.${lost}`);
 }

@@ -61,3 +61,12 @@ export type RunState = (typeof runStates)[number];
 
 export const ladderVerdicts = ["scales", "declines", "falls_over", "inconclusive"] as const;
 export type LadderVerdict = (typeof ladderVerdicts)[number];
+
+export const experimentVerdicts = ["faster", "slower", "no_difference", "inconclusive"] as const;
+export type ExperimentVerdict = (typeof experimentVerdicts)[number];
+export const experimentVerdictLabels: Record<ExperimentVerdict, string> = {
+  faster: "faster",
+  slower: "slower",
+  no_difference: "no difference",
+  inconclusive: "inconclusive",
+};

@@ -89,12 +89,12 @@ function flameLink({ connections }: WaitRung, { title, path, states }: Opened): 
 
 function notes(rung: WaitRung): HTMLElement {
   const lines = [
-    rung.omitted.count ? `Left out: ${counted(rung.omitted.count, "lock")} with fewer waiting threads, ${threads(rung.omitted.threads)} in all.` : "",
-    rung.attribution[2] > 0 ? "Neither holder nor waker: the wait had not ended when its second did, its end was lost, or a recording does not tell who ended it." : "",
-    rung.holders_by === "most_frequent_path" ? "This bundle keeps of each lock only the place where its holder was most often, by the number of waits of whole measurements, and not what it did; a holder that ran has no place." : "",
+    rung.omitted.count ? `Omitted: ${counted(rung.omitted.count, "lock")} with fewer waiting threads, ${threads(rung.omitted.threads)} in all.` : "",
+    rung.attribution[2] > 0 ? "Neither holder nor waker: the wait did not end within its second, its end was lost, or the recording does not name the waker." : "",
+    rung.holders_by === "most_frequent_path" ? "This bundle stores one holder location per lock, the most frequent over whole measurements, and no holder state." : "",
     rung.holders_by === "unknown" ? "No holder of any lock was seen." : "",
     rung.locks.some((lock) => lock.holders.some((holder) => holder.waits_for.length)) ? "⤺ A holder that waits itself: for which lock is known from all waits at the same place in the code." : "",
-    "A lock on the heap has no name: it is told apart by the call path that waits for it, so one such lock may stand here more than once.",
+    "A lock on the heap has no name: the waiting call path identifies it, so one such lock may be listed more than once.",
   ].filter(Boolean);
   return h("ul", { class: "notes" }, lines.map((line) => h("li", {}, line)));
 }

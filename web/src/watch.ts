@@ -21,7 +21,7 @@ export function watch({ manifest: { workload }, summary: { watch: found } }: Rep
   const used = states.filter(([state]) => rows.some(({ times }) => (times[state] ?? 0) > 0));
   return section("watch", "What the server’s threads did",
     h("p", { class: "lead" }, "Thread-seconds per second: how many threads were in each state on average. " +
-      (imported(workload) ? "How many transactions they made is not told, so there is nothing per transaction." : "The server ran under a load that is not ours, so there is nothing per transaction.")),
+      (imported(workload) ? "The number of transactions is unknown, so no figure is per transaction." : "The server ran under external load, so no figure is per transaction.")),
     table("Threads in each state on average", [
       { heading: "threads that", words: true, cell: (row) => row.name },
       { heading: "seen", cell: (row) => count(row.threads) },

@@ -155,7 +155,7 @@ describe("what the report says", () => {
     }
     const last = scaling.rungs.at(-1);
     const said = plain(await page.textContent("#lost"));
-    assert.ok(said.includes(`At the efficiency of ${scaling.base_connections}`), said.slice(0, 200));
+    assert.ok(said.includes(`at the efficiency of ${scaling.base_connections}`), said.slice(0, 200));
     const heaviest = Object.entries(last.lost_threads).sort((a, b) => b[1].value - a[1].value)[0];
     if (heaviest[1].value > 0.005 * last.connections) assert.ok(plain(await page.textContent("#lost .key")).includes(names[heaviest[0]]));
     const rows = page.locator("#lost-paths table").first().locator("tbody tr");

@@ -232,7 +232,7 @@ describe("flame graph", () => {
     assert.equal(await page.locator("#flame-graph-view").inputValue(), "around");
   });
 
-  test("a stretch of the heat map gives a flame graph of its whole time, and a second one the difference", async (t) => {
+  test("a time range of the heat map gives a flame graph of its whole time, and a second one the difference", async (t) => {
     if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#heatmap:");
     const heat = await page.evaluate(() => { const { threads, rows, where } = window.scaleprofHeatmap(); return { threads, rows, corners: [0, 1, 2, 3].map((part) => where(Math.floor((threads.length - 1) * (0.2 + part * 0.2)))) }; });
@@ -250,7 +250,7 @@ describe("flame graph", () => {
     const [whole] = await frames("heatmap-graph");
     near(whole.shown, mean([cells[0], cells[1]]), 1e-5, "the range's time");
     assert.equal(whole.base, 0);
-    await page.locator("#heatmap").getByText("compare with another stretch").click();
+    await page.locator("#heatmap").getByText("compare with another time range").click();
     const moved = await canvas.boundingBox();
     for (const part of [2, 3]) await page.mouse.click(moved.x + heat.corners[part].x, moved.y + heat.corners[part].y);
     await settled();

@@ -86,7 +86,7 @@ describe("waits", () => {
     const worst = plain(await box("0l").getAttribute("aria-label"));
     if (rung.locks[0].name) assert.ok(worst.includes(rung.locks[0].name), worst);
     const text = plain(await page.textContent("#waits"));
-    if (rung.omitted.count) assert.ok(text.includes(`Left out: ${rung.omitted.count} lock`), "what was left out");
+    if (rung.omitted.count) assert.ok(text.includes(`Omitted: ${rung.omitted.count} lock`), "what was left out");
     for (const tag of await page.$$eval("#waits .woken .wait-tag", (all) => all.map((one) => one.textContent))) assert.equal(tag, "woken by", "a waker is no holder");
   });
 

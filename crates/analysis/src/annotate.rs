@@ -29,8 +29,8 @@ pub use rungs::{Compared, choose};
 pub use select::{Selection, select};
 
 /// What a reader of costs by instruction must know: a timer's interrupt comes when an instruction ends.
-pub const SKID: &str = "a time stands at the instruction that was next to run when a thread was looked at: mostly the one before \
-                        it took the time (skid), so read each as \u{201c}here or just above\u{201d}";
+pub const SKID: &str = "skid: a sample names the next instruction to run; the time is usually spent one instruction \
+                        above";
 
 /// One rung's figures of a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -258,7 +258,7 @@ fn hottest(instructions: &[AnnotatedInstruction]) -> Option<String> {
     };
     (share >= MUCH).then(|| {
         format!(
-            "{} of the function's time stands at {:x}; above it is `{}`{led_here}",
+            "{} of the function's time is at {:x}; above it is `{}`{led_here}",
             percent(share),
             hottest.address,
             above.text

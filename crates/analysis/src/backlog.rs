@@ -23,8 +23,8 @@ pub(crate) fn warnings(rungs: &BTreeMap<u32, Vec<&MeasurementRows<'_>>>) -> Vec<
         .filter(|(_, share)| *share > MOST)
         .map(|(connections, share)| {
             format!(
-                "at {connections} connections {} of the transactions that were offered had not begun at the end: latencies and \
-                 response times are of those that had, and leave out the longest waits",
+                "at {connections} connections {} of the offered transactions had not started at the end: latencies \
+                 and response times exclude them, the longest waits",
                 percent(share)
             )
         })

@@ -200,39 +200,37 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
                 .filter_map(|(_, replica)| replica.catch_up_per_second)
                 .reduce(f64::max);
             let alone = catches_up.map_or_else(String::new, |rate| {
-                format!(" Once the load has ended it replays {}/s.", grouped(rate))
+                format!(" After the load it replays {}/s.", grouped(rate))
             });
             let speed = match followed {
                 Some((kept_at, _)) => format!(
-                    "its balanced replay speed, the most that it follows without falling behind, is at least the {balanced} at {}",
+                    "its sustained replay rate is at least {balanced}, at {}",
                     counted(kept_at, "connection")
                 ),
-                None if unknown => "whether it keeps up below that cannot be told (measure 20 s or more)".to_owned(),
-                None => "its balanced replay speed, the most that it follows without falling behind, is below what was committed at any rung \
-                         (climb from fewer connections)"
+                None if unknown => "its sustained replay rate is unknown (measure 20 s or more)".to_owned(),
+                None => "its sustained replay rate is below that of the first rung (start from fewer connections)"
                     .to_owned(),
             };
             format!(
-                "Replica {number} falls behind from {} on, where it replays {}/s of {}/s committed; {speed}.{alone}",
+                "Replica {number} falls behind from {}: it replays {}/s of {}/s committed; {speed}.{alone}",
                 counted(*from, "connection"),
                 grouped(replica.replayed_per_second.value),
                 grouped(replica.committed_per_second.value),
             )
         }
         None if held_back => format!(
-            "Replica {number} keeps up because commits are held back for it, {} of the time at {}: its balanced replay speed is \
-             about {balanced}.",
+            "Replica {number} keeps up only through flow control, active {} of the time at {}; its sustained replay rate is about \
+             {balanced}.",
             percent(fastest.flow_control_share.unwrap_or_default()),
             counted(connections, "connection")
         ),
         None if unknown => format!(
-            "Replica {number} replayed up to {balanced}, at {}; whether it keeps up at every rung cannot be told (measure 20 s or \
-             more).",
+            "Cannot tell whether replica {number} keeps up at every rung (measure 20 s or more); it replayed up to {balanced}, \
+             at {}.",
             counted(connections, "connection")
         ),
         None => format!(
-            "Replica {number} keeps up at every rung: it replayed up to {balanced}, at {}, so that its balanced replay speed is at \
-             least that.",
+            "Replica {number} keeps up at every rung; its sustained replay rate is at least {balanced}, at {}.",
             counted(connections, "connection")
         ),
     };
@@ -268,7 +266,7 @@ pub(crate) fn together(rungs: &[RungSummary]) -> Option<String> {
     let best = with.max_by(|a, b| sum(a).total_cmp(&sum(b)))?;
     let all = sum(best);
     Some(format!(
-        "With {} under the same load, {} complete at most {}/s together, at {} each; this one has {} of it.",
+        "With {} under the same load, {} complete at most {}/s together, at {} each; the measured server has {} of it.",
         counted(best.neighbours.len() as u32, "neighbour"),
         counted(best.neighbours.len() as u32 + 1, "server"),
         grouped(all),
@@ -380,7 +378,7 @@ mod tests {
             (4, Some(16), Some(true))
         );
         assert!(
-            found.sentence.contains("at least the") && found.sentence.contains("at 4 connections"),
+            found.sentence.contains("sustained replay rate is at least") && found.sentence.contains("at 4 connections"),
             "{found:?}"
         );
         let only_behind = &replay_speeds(&rungs[2..])[0];
@@ -389,7 +387,7 @@ mod tests {
             (Some(16), Some(false))
         );
         assert!(
-            only_behind.sentence.contains("below what was committed"),
+            only_behind.sentence.contains("is below that of the first rung"),
             "{only_behind:?}"
         );
         let everywhere = &replay_speeds(&rungs[..2])[0];

@@ -77,8 +77,8 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
         };
     };
     if instructions.is_none() || cycles.is_none() {
-        let reason = "no hardware counters: many virtual machines have none, or kernel.perf_event_paranoid forbids them \
-                      (`scaleprof check` says which); CPU seconds per transaction stand for I·K/f";
+        let reason = "no hardware counters: a virtual machine, or kernel.perf_event_paranoid forbids them \
+                      (`scaleprof check` tells which); the iron law uses CPU seconds per transaction";
         for figure in ["instructions_per_txn", "cycles_per_instruction", "clock_hz"] {
             lack(figure, reason);
         }

@@ -53,8 +53,7 @@ pub fn ledger(
         return Found {
             missing: vec![Missing {
                 figure: "ledger".into(),
-                reason: "the server's threads were not watched in this run; `scaleprof check` says what that needs"
-                    .into(),
+                reason: "the server's threads were not watched; `scaleprof check` lists the requirements".into(),
             }],
             ..Found::default()
         };
@@ -71,8 +70,8 @@ pub fn ledger(
         missing.push(Missing {
             figure: "ledger.residual".into(),
             reason:
-                "only samples tell where time went, so the states need not add up to N/X; `scaleprof run` and `attach` \
-                     account for all of it"
+                "only samples are known, so states need not add up to N/X; `scaleprof run` and `attach` account for \
+                 all time"
                     .into(),
         });
     }
@@ -118,11 +117,8 @@ const WAITING_LOOPS: &str = "probe.spin_loops";
 /// Why the time in loops that wait for another thread is not known.
 pub(crate) fn why_no_spin(counters: &[&CounterRow]) -> &'static str {
     match counters.iter().any(|row| row.counter == WAITING_LOOPS) {
-        true => {
-            "no loop that waits was found in the machine code that ran: it could not be read, or has none; the time in such \
-             loops, if there is any, is in cpu"
-        }
-        false => "nobody looked for loops that wait in the server's machine code, so the time in them is in cpu",
+        true => "no spin loop found: the executed code has none or was unreadable; any spin time counts as cpu",
+        false => "the server's machine code was not searched for spin loops; any spin time counts as cpu",
     }
 }
 
@@ -283,7 +279,7 @@ pub(crate) fn not_charged(cpu: Option<CpuSeconds>, sums: &BTreeMap<String, Total
     let cpu = cpu?;
     let share = cpu.not_their_own_share().filter(|share| *share > MUCH_NOT_THEIR_OWN)?;
     let charged = format!(
-        "the scheduler did not charge {} of the time that the server's threads held a CPU to any of them ({:.2} s)",
+        "{} of the CPU time ({:.2} s) is uncharged: the scheduler attributed it to no thread",
         percent(share),
         cpu.not_their_own
     );
@@ -293,17 +289,14 @@ pub(crate) fn not_charged(cpu: Option<CpuSeconds>, sums: &BTreeMap<String, Total
     };
     let Some((interrupts, host)) = taken("irq").zip(taken("steal")) else {
         return Some(format!(
-            "{charged}; whether interrupts or the host of a virtual machine took it was not measured"
+            "{charged}; the time of interrupts and of the hypervisor was not measured"
         ));
     };
-    let causes = format!("interrupts ({interrupts:.2} s) and the host of a virtual machine ({host:.2} s)");
+    let causes = format!("interrupts ({interrupts:.2} s) and the hypervisor ({host:.2} s)");
     let explained = (interrupts + host) / cpu.not_their_own;
     Some(match explained >= 1.0 {
-        true => format!("{charged}; {causes} took more than that of all CPUs together, which may explain it"),
-        false => format!(
-            "{charged}; all that {causes} took of all CPUs together is {} of it, the rest is not explained",
-            percent(explained)
-        ),
+        true => format!("{charged}; {causes} took more of all CPUs, which may explain it"),
+        false => format!("{charged}; {causes} explain at most {} of it", percent(explained)),
     })
 }
 
@@ -370,16 +363,15 @@ fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> V
     let residuals = [
         (
             ledger.residual,
-            "the thread ledger is off by {}: the states of the threads that serve the load do not add up to connections over \
-             throughput",
+            "the states of connection threads do not add up to connections over throughput",
         ),
         (
             ledger.states_residual,
-            "the states of the threads that serve the load are off by {} from the time that these threads lived",
+            "the states of connection threads do not add up to the lifetime of these threads",
         ),
         (
             ledger.cpu_residual,
-            "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
+            "the CPU time of the threads does not add up to the scheduler's figure for the server",
         ),
     ];
     let not_charged = not_charged.map(|words| format!("at {connections} connections {words}"));
@@ -387,8 +379,10 @@ fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> V
         .into_iter()
         .filter_map(|(residual, words)| {
             let residual = residual.filter(|residual| residual.abs() > TOLERANCE)?;
-            let off = format!("{:+.1} %", residual * 100.0);
-            Some(format!("at {connections} connections {}", words.replace("{}", &off)))
+            let percent = residual * 100.0;
+            Some(format!(
+                "residual {percent:+.1} % at {connections} connections: {words}"
+            ))
         })
         .chain(not_charged)
         .collect()

@@ -195,7 +195,7 @@ impl<'a> Counted<'a> {
         let mut warnings = Vec::new();
         if let Some(share) = found.running_share {
             warnings.push(format!(
-                "at {connections} connections the hardware counters counted {:.0} % of the time and were scaled up",
+                "at {connections} connections hardware counters were multiplexed: they ran {:.0} % of the time and were scaled up",
                 share * 100.0
             ));
         }
@@ -206,19 +206,19 @@ impl<'a> Counted<'a> {
             .filter(|r| r.abs() > 0.02)
         {
             warnings.push(format!(
-                "at {connections} connections the iron law is off by {:+.1} %: its sources disagree by more than 2 %",
+                "residual {:+.1} % of the iron law at {connections} connections: its sources disagree by more than 2 %",
                 residual * 100.0
             ));
         }
         if let Some(steal) = machine.steal.filter(|share| *share > MOST_STOLEN) {
             warnings.push(format!(
-                "at {connections} connections the hypervisor took {:.1} % of the machine's CPU time",
+                "noise at {connections} connections: the hypervisor took {:.1} % of the CPUs",
                 steal * 100.0
             ));
         }
         if let Some(other) = machine.other.filter(|share| *share > MOST_BY_OTHERS) {
             warnings.push(format!(
-                "at {connections} connections other programs used {:.1} % of the machine's CPU time",
+                "noise at {connections} connections: other processes used {:.1} % of the CPUs",
                 other * 100.0
             ));
         }
@@ -236,7 +236,7 @@ impl<'a> Counted<'a> {
         if paths.is_empty() && threads.ledger.is_some() {
             missing.push(Missing {
                 figure: "paths".into(),
-                reason: "no stack of the threads that serve the load was sampled".into(),
+                reason: "no stack of a connection thread was sampled".into(),
             });
         }
         // Of several measurements the one that held its throughput least.
@@ -495,10 +495,10 @@ fn client(
 fn of_a_recording(missing: &mut Missing) {
     let reason = match missing.figure.as_str() {
         "iron_law.instructions_per_txn" | "iron_law.cycles_per_instruction" | "iron_law.clock_hz" => {
-            "they were not counted beside the recordings (perf stat -e instructions,cycles,task-clock; --stat takes what it printed); CPU \
-             seconds per transaction stand for I\u{b7}K/f"
+            "not counted with the recordings: use perf stat -e instructions,cycles,task-clock and --stat; the iron \
+             law uses CPU seconds per transaction"
         }
-        "ledger" => "no thread that serves clients can be told in the recordings",
+        "ledger" => "the recordings do not identify threads that serve clients",
         _ => return,
     };
     reason.clone_into(&mut missing.reason);

@@ -26,4 +26,4 @@ pub use judge::{judge, widest};
 pub use outcome::*;
 pub use sentence::sentence;
 pub use starts::{ReplicaFigures, RungFigures, Sentinel, Session, Start, Together};
-pub use verdict::{FEWEST_PAIRS, Verdict};
+pub use verdict::FEWEST_PAIRS;

@@ -54,9 +54,12 @@ pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// What to say where the client set the limit in every rung.
+/// The sentence of a run whose rungs are all limited by the client.
 pub fn nothing_counts(refused: &[u32]) -> String {
-    format!("Nothing can be said about the server.{}", refusals(refused))
+    format!(
+        "Not reliable: the client, not the server, was the limit at {}.",
+        listed(refused)
+    )
 }
 
 fn decomposed(from: &Judged, to: &Judged) -> Option<Decomposition> {
@@ -76,12 +79,8 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
     );
     let end = last.rung.connections;
     if judged.len() < FEWEST_RUNGS {
-        let rungs = if judged.len() == 1 {
-            "one rung was"
-        } else {
-            "two rungs were"
-        };
-        return format!("Throughput is {peak}; only {rungs} measured, too few to say whether it scales.");
+        let rungs = if judged.len() == 1 { "one rung" } else { "two rungs" };
+        return format!("Cannot tell whether throughput scales: only {rungs} measured. Throughput is {peak}.");
     }
     let kept = verdict.retention.map_or(1.0, |r| r.value);
     if verdict.falls_over_at.is_some() {
@@ -90,7 +89,7 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
                 "Throughput peaks at {peak} and falls to {} of that at {end}",
                 percent(kept)
             ),
-            false => format!("Throughput peaks at {peak} and stops altogether at {end}"),
+            false => format!("Throughput peaks at {peak} and stops at {end}"),
         };
         let why = verdict
             .decomposition
@@ -106,34 +105,44 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
             ratio(&last.rung.throughput, &before.throughput).is_none_or(|ratio| ratio.low.is_none_or(|low| low > 1.0));
         if gain > 1.0 - BAND && !surely {
             return format!(
-                "Throughput may still rise at the last rung: {peak}, {} more than at {}, which is within chance; measure more connections, \
-                 longer.",
+                "No peak found: {peak} at the last rung, {} above that at {}, is within noise. Measure more connections and longer windows.",
                 percent(gain),
                 before.connections
             );
         }
         if gain > 1.0 - BAND {
             return format!(
-                "Throughput still rises at the last rung: {peak}, {} more than at {}; measure more connections to find its peak.",
+                "Throughput still rises at the last rung: {peak}, {} above that at {}. Measure more connections to find the peak.",
                 percent(gain),
                 before.connections
             );
         }
-        return format!("Throughput levels off at {peak}, the last rung, and does not fall over.");
+        return format!("Throughput levels off at {peak}, the last rung; no fall.");
     }
     if kept >= BAND {
         return format!(
-            "Throughput peaks at {peak} and holds {} of that at {end}.",
+            "Throughput peaks at {peak} and keeps {} of that at {end}.",
             percent(kept)
         );
     }
+    let limits = verdict.retention.and_then(|kept| kept.low.zip(kept.high));
+    let why = match limits {
+        Some((low, high)) if high >= BAND => format!(
+            "the interval ({:.0} to {}) does not exclude noise",
+            low * 100.0,
+            percent(high)
+        ),
+        // A single measurement knows nothing of how measurements differ.
+        _ => "one measurement of a rung does not exclude noise".to_owned(),
+    };
     format!(
-        "Throughput peaks at {peak} and is at {} of that at {end}: too little, or too uncertain, to call a fall.",
-        percent(kept)
+        "{} of the peak remains at {}; {why}. Peak: {peak}.",
+        percent(kept),
+        counted(end, "connection")
     )
 }
 
-/// Names the parts of a fall: dearer transactions, idle CPUs, or both.
+/// Names the parts of a fall: more CPU time per transaction, idle CPUs, or both.
 fn cause(parts: &Decomposition, last: &Judged) -> String {
     let lost = parts.throughput;
     if lost >= 0.0 {
@@ -143,10 +152,7 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
     let dearer = (-parts.cpu_seconds).exp();
     let mut said = Vec::new();
     if parts.cpu_seconds < 0.15 * lost {
-        let mut text = format!(
-            "each transaction costs {} times the CPU of one at the peak",
-            factor(dearer)
-        );
+        let mut text = format!("CPU time per transaction is {} times that at the peak", factor(dearer));
         if let (Some(i), Some(k)) = (parts.instructions, parts.cycles_per_instruction) {
             text += &format!(
                 " (instructions {}x, cycles per instruction {}x",
@@ -169,9 +175,9 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
             )
         };
         let whose = match last.machine_busy {
-            Some(all) if all >= BUSY => "the client or other programs take its CPUs",
-            Some(_) => "CPUs idle",
-            None => "the server leaves CPUs idle or to others",
+            Some(all) if all >= BUSY => "the client or other processes use its CPUs",
+            Some(_) => "CPUs are idle",
+            None => "the server leaves CPUs idle or to other processes",
         };
         said.push(format!("{whose}{}", busy.map(down).unwrap_or_default()));
     } else if !said.is_empty() && last.machine_busy.or(busy).is_some_and(|u| u >= BUSY) {
@@ -193,13 +199,18 @@ fn refusals(refused: &[u32]) -> String {
     if refused.is_empty() {
         return String::new();
     }
-    let list: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    format!(" Excluded: {}, because the client was the limit.", listed(refused))
+}
+
+/// `1, 2 and 4 connections`.
+fn listed(rungs: &[u32]) -> String {
+    let list: Vec<String> = rungs.iter().map(ToString::to_string).collect();
     let list = match list.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => list.concat(),
     };
-    let what = if refused == [1] { "connection" } else { "connections" };
-    format!(" Not counted: {list} {what}, where the client, not the server, set the limit.")
+    let what = if rungs == [1] { "connection" } else { "connections" };
+    format!("{list} {what}")
 }
 
 #[cfg(test)]

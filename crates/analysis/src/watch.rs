@@ -22,10 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why there is nothing per transaction.
 pub(crate) fn no_load(workload: &Workload) -> &'static str {
     match workload.imported() {
-        Some(_) => {
-            "nothing tells how many transactions were made: --connections and --throughput say it of each recording"
-        }
-        None => "no load of ours: transactions are not counted",
+        Some(_) => "throughput is unknown: give --connections and --throughput of each recording",
+        None => "attach sends no load: transactions are not counted",
     }
 }
 

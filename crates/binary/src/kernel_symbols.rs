@@ -92,7 +92,7 @@ impl Symbol {
 #[derive(Debug, Error)]
 pub enum KernelSymbolsError {
     /// The file cannot be read.
-    #[error("cannot read {path}: {error}. Is /proc mounted?")]
+    #[error("cannot read {path}: {error}\nfix: mount /proc")]
     Read {
         /// Which file.
         path: String,
@@ -101,7 +101,8 @@ pub enum KernelSymbolsError {
     },
     /// The kernel hides its addresses from this user.
     #[error(
-        "the kernel hides its addresses (all of /proc/kallsyms are 0): `sudo sysctl -w kernel.kptr_restrict=0`, or run with CAP_SYSLOG"
+        "the kernel hides its addresses (/proc/kallsyms has only 0): `sudo sysctl -w kernel.kptr_restrict=0`, or run \
+         with CAP_SYSLOG"
     )]
     Hidden,
     /// No line is of the form that the kernel writes.

@@ -122,7 +122,9 @@ pub enum SymbolError {
         error: std::io::Error,
     },
     /// It is no ELF file.
-    #[error("{name} is not a 64-bit ELF file: {error}. Name the server's binary itself, not a script that starts it")]
+    #[error(
+        "{name} is not a 64-bit ELF file: {error}\nfix: name the server's binary itself, not a script that starts it"
+    )]
     NotElf {
         /// Which file.
         name: String,

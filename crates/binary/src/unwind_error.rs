@@ -15,7 +15,7 @@ pub enum Architecture {
 #[derive(Debug, Error)]
 pub enum UnwindError {
     /// The bytes are no ELF file.
-    #[error("not an ELF file: {0}. Name the server's binary itself, not a script that starts it")]
+    #[error("not an ELF file: {0}\nfix: name the server's binary itself, not a script that starts it")]
     NotElf(#[source] object::Error),
     /// A processor that cannot be unwound here.
     #[error("its code is for {0}; stacks can be walked on 64-bit x86 and little-endian 64-bit Arm")]
@@ -33,7 +33,7 @@ pub enum UnwindError {
         damaged: u32,
     },
     /// The code does not fit into the table's numbers.
-    #[error("its code lies from {start:#x} to {end:#x}: the table of rules holds 4 GiB below 2^48")]
+    #[error("its code is at {start:#x} to {end:#x}: the table of rules covers 4 GiB below 2^48")]
     TooWide {
         /// The first address that has a rule.
         start: u64,

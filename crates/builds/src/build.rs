@@ -80,7 +80,7 @@ impl Build {
         match Installation::at(&shelved.path) {
             Ok(installation) => empty.with(&installation, search),
             Err(error) => Build {
-                problem: Some(error.to_string()),
+                problem: Some(error.to_string().replace("\nfix: ", "; ")),
                 ..empty
             },
         }

@@ -45,7 +45,7 @@ pub enum Error {
     },
 
     /// The name is taken by a build from elsewhere.
-    #[error("'{name}' is there already, from {source_text}. Give another --name, or --replace to fetch it anew")]
+    #[error("'{name}' exists already, from {source_text}\nfix: give another --name, or --replace to fetch it again")]
     Taken {
         /// The name.
         name: String,
@@ -54,7 +54,7 @@ pub enum Error {
     },
 
     /// A folder that we did not make.
-    #[error("{} was not made by scaleprof (it has no {}). It is neither used nor removed: move it away", path.display(), crate::provenance::FILE)]
+    #[error("{} was not created by scaleprof (no {}), so it is neither used nor removed\nfix: move it away", path.display(), crate::provenance::FILE)]
     NotOurs {
         /// The folder.
         path: PathBuf,
@@ -62,8 +62,8 @@ pub enum Error {
 
     /// The folder of the builds is one that others could change: they would choose what runs.
     #[error(
-        "{} is not used for servers: {source}. Give it to yourself and take write permission from others (chown, chmod go-w), or name \
-         another folder with SCALEPROF_SERVERS", path.display()
+        "{} is not used for servers: {source}\nfix: own the folder and remove write permission of others (chown, chmod \
+         go-w), or set SCALEPROF_SERVERS", path.display()
     )]
     Exposed {
         /// The folder.
@@ -73,18 +73,18 @@ pub enum Error {
     },
 
     /// The user that servers run as cannot reach the folder of the builds.
-    #[error("{0}; or name another folder with SCALEPROF_SERVERS")]
+    #[error("{0}\nfix: name another folder with SCALEPROF_SERVERS")]
     Unreachable(String),
 
     /// Another scaleprof fetches or removes.
-    #[error("another scaleprof fetches or removes builds in {}. Wait for its end", folder.display())]
+    #[error("another scaleprof fetches or removes builds in {}\nfix: wait until it ends", folder.display())]
     Locked {
         /// The folder.
         folder: PathBuf,
     },
 
     /// An archive that would write elsewhere, or without end.
-    #[error("{archive} is refused: {reason}. Nothing of it was kept")]
+    #[error("{archive} is refused, and nothing of it was kept: {reason}")]
     Hostile {
         /// The archive.
         archive: String,
@@ -189,14 +189,14 @@ impl Error {
 
 fn there(known: &[String]) -> String {
     match known {
-        [] => ", which is empty: `scaleprof servers fetch --help` says what can be fetched".to_owned(),
+        [] => ", which is empty: `scaleprof servers fetch --help` lists the sources".to_owned(),
         _ => format!("; there are: {}", known.join(", ")),
     }
 }
 
 fn hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => ". Name a folder you may write to: SCALEPROF_SERVERS",
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => "\nfix: name a folder you may write to: SCALEPROF_SERVERS",
         Some(libc::ENOSPC) => ". Make room, or name a folder on another disk: SCALEPROF_SERVERS",
         _ => "",
     }

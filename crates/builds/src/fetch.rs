@@ -57,7 +57,7 @@ pub fn fetch(
     if wanted.is_some() && matches!(request.source, Source::Package(_)) {
         return Err(Error::Source {
             text: request.source.to_string(),
-            reason: "packages are checked by their signatures, not by --sha256".to_owned(),
+            reason: "--sha256 is not possible with packages: their signatures are verified".to_owned(),
         });
     }
     let source = resolved(&request.source)?;
@@ -72,15 +72,15 @@ pub fn fetch(
             _ if wanted.is_some() => Err(Error::Source {
                 text: request.source.to_string(),
                 reason: format!(
-                    "'{name}' is there already and was not compared with this sum: --replace fetches it anew"
+                    "'{name}' exists already and was not compared with this checksum: --replace fetches it again"
                 ),
             }),
             _ => {
                 // A query may be a signature, new every day, or ask for another file: it is not kept, as it may be a secret.
                 if matches!(&source, Source::Url(url) if url.contains('?')) {
                     watcher.progress.note(&format!(
-                        "'{name}' was there already; whether it came of the same query is not known: --replace fetches it anew, --name \
-                         gives it another name"
+                        "'{name}' exists already, perhaps from another query: --replace fetches it again, --name \
+                         gives another name"
                     ));
                 }
                 Ok(Fetched::WasThere(there))

@@ -47,7 +47,7 @@ impl Place<'_> {
             if wanted.is_some() {
                 return Err(Error::Source {
                     text: shown,
-                    reason: "a folder has no --sha256".to_owned(),
+                    reason: "--sha256 is not possible with a folder".to_owned(),
                 });
             }
             watcher.progress.stage("copying the folder");
@@ -78,7 +78,8 @@ impl Place<'_> {
         };
         if wanted.is_none() {
             watcher.progress.note(
-                "no checksum is published beside the file (.sha512, .sha256, .sha1, sha256sums.txt): give --sha256 to have it checked",
+                "no checksum is published with the file (.sha512, .sha256, .sha1, sha256sums.txt): give --sha256 to \
+                 verify it",
             );
         }
         self.of_web(url, wanted, watcher)

@@ -32,9 +32,7 @@ pub(crate) fn published(url: &str, watcher: &mut Watcher<'_>) -> Result<Option<C
         if place.starts_with(plain) && checksum::seems_published(algorithm, &text) {
             return Err(Error::Download {
                 url: without_account(&place),
-                reason: format!(
-                    "it holds a checksum, but none that is said to be of {file}: look at it, and give the right one with --sha256"
-                ),
+                reason: format!("it has no checksum of {file}: read it, and give the right one with --sha256"),
             });
         }
     }

@@ -12,8 +12,8 @@ use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use scaleprof_vocabulary::{
-    AccessKind, BranchKind, LatencyKind, MeasurementOutcome, Operation, Role, SymbolSource, ThreadState, UnwindStatus,
-    WakerKind,
+    AccessKind, BranchKind, LatencyKind, MeasurementOutcome, Operation, Role, SettingSource, SymbolSource, ThreadState,
+    UnwindStatus, WakerKind,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -151,6 +151,7 @@ word_cell!(
     MeasurementOutcome,
     Operation,
     Role,
+    SettingSource,
     SymbolSource,
     ThreadState,
     UnwindStatus,

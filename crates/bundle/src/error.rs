@@ -7,8 +7,7 @@ use std::path::PathBuf;
 pub enum BundleError {
     /// The folder holds something else.
     #[error(
-        "{path} is not empty and is not a scaleprof bundle (it has no manifest.json): nothing was written; name another \
-         folder with --output"
+        "{path} is not empty and not a bundle (no manifest.json), so nothing was written\nfix: name another folder with --output"
     )]
     NotEmpty {
         /// The folder.
@@ -16,16 +15,14 @@ pub enum BundleError {
     },
     /// The folder holds an earlier run.
     #[error(
-        "{path} already holds a run: nothing was overwritten; name another folder with --output or remove this one"
+        "{path} already contains a run, so nothing was written\nfix: name another folder with --output or remove this one"
     )]
     AlreadyABundle {
         /// The folder.
         path: PathBuf,
     },
     /// Somebody else could change what is written there.
-    #[error(
-        "{path} is not used: {source}. Name a folder with --output that does not exist yet, or one of your own that only you write to"
-    )]
+    #[error("{path} is not used: {source}\nfix: name a new folder with --output, or one that only you can write to")]
     Exposed {
         /// The folder.
         path: PathBuf,
@@ -34,7 +31,7 @@ pub enum BundleError {
     },
     /// The folder is no bundle.
     #[error(
-        "{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run`, `watch` or `import` wrote"
+        "{path} is not a bundle: it has no manifest.json\nfix: name a folder that scaleprof run, attach or import wrote"
     )]
     NotABundle {
         /// The folder.
@@ -42,7 +39,7 @@ pub enum BundleError {
     },
     /// The bundle was written by an earlier version, or a later one.
     #[error(
-        "{path} has schema {found}; this scaleprof reads {known}. Run the scaleprof that wrote it, or measure again."
+        "{path} has schema {found}; this scaleprof reads {known}\nfix: run the scaleprof that wrote it, or measure again"
     )]
     Schema {
         /// The manifest.
@@ -63,9 +60,7 @@ pub enum BundleError {
         source: std::io::Error,
     },
     /// A JSON file that does not hold what it should.
-    #[error(
-        "{path} cannot be understood: {source}; it was changed by hand or by another version of scaleprof: restore it"
-    )]
+    #[error("{path} is damaged: {source}\nfix: copy the whole bundle again from the machine that measured it")]
     Json {
         /// The file.
         path: PathBuf,
@@ -74,8 +69,8 @@ pub enum BundleError {
     },
     /// A Parquet file that is cut short, damaged or of another shape.
     #[error(
-        "{path} is damaged: {problem}; copy the bundle again from where it was measured, or remove that measurement's part from \
-         every table to read the rest"
+        "{path} is damaged: {problem}\nfix: copy the bundle again from the machine that measured it, or remove the part of that \
+         measurement from every table"
     )]
     Part {
         /// The file.
@@ -85,8 +80,7 @@ pub enum BundleError {
     },
     /// A run that ended as planned, without the table that says what its measurements were.
     #[error(
-        "{path} is not complete: the table `measurements`, which says what each of its {measurements} measurements was, is missing. Copy the \
-         whole bundle again from where it was measured"
+        "{path} is incomplete: the table measurements is missing, though other tables have rows of {measurements} measurements\nfix: copy the whole bundle again from the machine that measured it"
     )]
     NoMeasurements {
         /// The bundle.

@@ -1,18 +1,20 @@
-//! Words for a bundle, without the folders that would say whose machine it was.
+//! Words for a bundle: on one line, and without the folders that would say whose machine it was.
 
 /// Folders of the kernel: they are the same everywhere and say what to look at.
 const KERNEL: [&str; 4] = ["/proc/sys/", "/sys/kernel/", "/sys/devices/", "/sys/bus/"];
 /// Folders in which each entry is named for a user.
 const HOMES: [&str; 2] = ["home", "Users"];
 
-/// The text with only the last part of every path: `.../my.cnf` for `/home/anna/my.cnf`. Folders of the kernel stay; those of
+/// The text on one line, with only the last part of every path: `.../my.cnf` for `/home/anna/my.cnf`. Folders of the kernel stay; those of
 /// cgroups do not, as they are named for users and containers. A folder with a space in its name ends at the space.
 pub fn without_folders(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | ']' | ',' | ';' | '<' | '>' | '|');
     // In the middle of a word a slash divides, as in 300/s, and in an address it comes after the host.
     let begins_after = |c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '*' | '~'));
+    // What to do about an error stands on a line of its own on a terminal.
+    let text = text.replace("\nfix: ", "; ");
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = text.as_str();
     let mut before = ' ';
     while let Some(first) = rest.chars().next() {
         let is_address = before == ':' && rest.starts_with("//") && !rest.starts_with("///");
@@ -61,6 +63,10 @@ mod tests {
             ("a / b // c", "a / b // c"),
             ("operator/(int)", "operator/(int)"),
             ("/tmp", "/tmp"),
+            (
+                "the disk is full\nfix: free space in /a/b",
+                "the disk is full; free space in .../b",
+            ),
             ("/home/anna/x,/home/anna/y", ".../x,.../y"),
             ("a>/home/anna/x|/home/anna/y", "a>.../x|.../y"),
             ("unix:///home/anna/s.sock", "unix:.../s.sock"),

@@ -1,6 +1,7 @@
 //! Settings that may relieve a finding, and what became of throughput where they were tried.
 
 use crate::Estimate;
+use scaleprof_vocabulary::ExperimentVerdict;
 use serde::{Deserialize, Serialize};
 
 /// A setting of the server that may help, as it would be given with `--set`.
@@ -30,9 +31,9 @@ pub struct RemedyResult {
     pub throughput: Option<Estimate>,
     /// Pairs of server starts behind it.
     pub pairs: u32,
-    /// `faster`, `slower`, `no_difference` beyond the margin, or `inconclusive`; none where it could not be measured.
-    pub verdict: Option<String>,
-    /// An interval that lies wholly within this share to either side counts as no difference.
+    /// Throughput with it against throughput without; `None` if it could not be measured.
+    pub verdict: Option<ExperimentVerdict>,
+    /// An interval within this share to either side counts as no difference.
     pub margin: Option<f64>,
     /// Why it could not be measured, or why the figure is not to be relied on.
     pub caveat: Option<String>,

@@ -4,7 +4,7 @@
 //! measurements. Measurements are numbered in the order in which they ran, so the number is also
 //! the clock of the run.
 
-use scaleprof_vocabulary::{LatencyKind, MeasurementOutcome, Operation};
+use scaleprof_vocabulary::{LatencyKind, MeasurementOutcome, Operation, SettingSource};
 
 /// Microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,9 +149,8 @@ pub struct SettingRow {
     pub value: String,
     /// The value that it has when nobody sets it; none where the server does not say.
     pub default_value: Option<String>,
-    /// Who set it: `default` and `computed` (nobody), `scaleprof`, `user` (`--set`), `option_file`, `command_line`, `runtime`;
-    /// none where nobody says.
-    pub set_by: Option<String>,
+    /// Where its value comes from; `None` if the server does not say.
+    pub set_by: Option<SettingSource>,
 }
 
 impl SettingRow {

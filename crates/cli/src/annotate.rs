@@ -73,7 +73,8 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             found
         }
         (false, _) if arguments.binary.is_some() || arguments.rung.is_some() || arguments.base_rung.is_some() => bail!(
-            "--binary, --rung and --base-rung go with a bundle, and {} is none: name the folder that `scaleprof run` wrote",
+            "--binary, --rung and --base-rung require a bundle, and {} is not one: name a folder that scaleprof run \
+             wrote",
             subject.display()
         ),
         (false, Some(function)) => unmeasured(&Binary::open(subject)?, function)?,
@@ -120,14 +121,14 @@ fn measured(
         true => {
             let missing = bundle.manifest.missing.iter().find(|one| one.figure == "instructions");
             anyhow!(
-                "the bundle keeps no machine code ({}): give the file it ran with --binary, {} for {}",
+                "the bundle has no machine code ({}): name the server's file with --binary, {} for {}",
                 missing.map_or("the run was killed", |one| &one.reason),
                 function.module,
                 function.function
             )
         }
         false => anyhow!(
-            "the bundle does not keep the machine code of {} (too few of the samples are in it): give {} with --binary",
+            "the bundle has no machine code of {} (too few samples): name {} with --binary",
             function.function,
             function.module
         ),
@@ -187,11 +188,11 @@ fn the_one<'a>(
         Selection::One(function) => Ok(function),
         Selection::Several(several) => Err(ambiguous(wanted, &several)),
         Selection::BuiltInto(holders) => bail!(
-            "{wanted} has no code of its own: the compiler built it into these; name one of them:\n{}",
+            "{wanted} is inlined in these functions; name one of them:\n{}",
             text::candidates(&holders, MOST_NAMED)
         ),
         Selection::Unknown => bail!(
-            "no thread was seen in a function with '{wanted}' in its name; the hottest are:\n{}",
+            "no sample is in a function with '{wanted}' in its name; the hottest are:\n{}",
             text::candidates(&functions.iter().collect::<Vec<_>>(), MOST_NAMED)
         ),
     }
@@ -212,9 +213,9 @@ fn kernel_function(bundle: &Bundle, functions: &[FunctionCost], wanted: &str) ->
     let of_server = functions.iter().any(|one| one.function == wanted);
     (!of_server).then(|| {
         anyhow!(
-            "{wanted} is a function of the kernel ({}). Those are not listed: a bundle keeps the server's machine code only, and \
-             frames of the kernel have no address in a file. Time in the kernel stands, in the column 'in kernel', at the \
-             instruction from which the server went there; `perf annotate` on the machine itself shows kernel code",
+            "{wanted} is a kernel function ({}), and only the server's machine code is listed. Kernel time is in the \
+             column 'in kernel' of the instruction that entered it; for kernel code use `perf annotate` on that \
+             machine",
             of_kernel.module
         )
     })

@@ -4,6 +4,7 @@ use crate::address_arguments::{AccountArguments, AddressArguments, ConsentArgume
 use crate::choice::{TRANSPORTS, one_of};
 use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
+use crate::global_arguments::GlobalArguments;
 use crate::import_arguments::ImportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments, ResultArguments};
 use crate::probe_arguments::ProbeArguments;
@@ -38,6 +39,8 @@ Environment:
   NO_COLOR              no colours"
 )]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -48,33 +51,33 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Watch a running server, without load: what does it wait for
     Attach(Box<AttachArguments>),
-    /// Show a bundle again: as a page, a table, JSON or a bug report
+    /// Show a bundle again: page, text, JSON or bug report
     Report(ReportArguments),
-    /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
+    /// Compare two bundles per transaction
     Diff(DiffArguments),
     /// Compare server builds or settings in interleaved runs
     Experiment(Box<ExperimentArguments>),
-    /// Write the call paths of a bundle or a recording for pprof, flamegraph.pl, speedscope or the Firefox Profiler
+    /// Write call paths for pprof, flamegraph.pl, speedscope or Firefox
     Export(ExportArguments),
-    /// Make a bundle of recordings of perf, of folded stacks or pprof: flame graph, hot instructions, and with what is known of the load a scaling profile
+    /// Make a bundle from perf.data, perf script, folded stacks or pprof
     Import(ImportArguments),
-    /// Say what this machine and server allow, and the command that fixes what is missing
+    /// Check what this machine allows; print the fix for what is missing
     Check(CheckArguments),
-    /// List the loops of a binary that wait for another thread, and what they should not do
+    /// List loops of a binary that wait for another thread
     #[command(name = "spinloops")]
     SpinLoops(SpinLoopsArguments),
-    /// Show a function's machine code with what every instruction costs a transaction at two rungs
+    /// Show the instructions of a function with their CPU time
     Annotate(AnnotateArguments),
-    /// List the cache lines of a binary in which variables that are only read lie beside others that are written
+    /// List variables that share a cache line with written ones
     #[command(name = "cachelines")]
     CacheLines(CacheLinesArguments),
     /// Measure the overhead of scaleprof itself
     Selfbench(SelfbenchArguments),
-    /// List, fetch and remove server builds: archives, URLs, Debian's and Ubuntu's packages, Maven artifacts
+    /// List, fetch and remove server builds
     Servers(ServersArguments),
     /// List and remove prepared data
     Cache(CacheArguments),
-    /// Print a script that completes commands and options in your shell
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -96,32 +99,33 @@ pub(crate) struct SpinLoopsArguments {
     pub(crate) json: bool,
 }
 
-/// Lists the cache lines of a binary in which a write of one variable takes another from the caches of all CPUs.
+/// Lists variables of a binary that share a cache line with written ones.
 ///
-/// Which variables the code reads and writes is taken from the machine code, where they lie from the symbols, their members from
-/// the debug information where there is some. That two are neighbours is a possibility, no more: with --bundle it is looked
-/// whether the loads take time, and more of it with more connections.
+/// Reads and writes come from the machine code, addresses from the symbols, members from the debug
+/// information. Two neighbours are only a candidate for false sharing. With --bundle, the list shows
+/// whether the loads take CPU time, and more of it with more connections.
 #[derive(Debug, Args)]
 pub(crate) struct CacheLinesArguments {
-    /// An executable or a library, for x86-64 or aarch64, with its symbols in it or beside it
+    /// An executable or a library, for x86-64 or aarch64, with symbols or a debug file
     pub(crate) binary: PathBuf,
-    /// A run of this very binary: what its loads and stores cost a transaction, at two rungs
+    /// A run of this binary: the CPU time of its loads and stores per transaction, at two rungs
     #[arg(long, value_name = "BUNDLE")]
     pub(crate) bundle: Option<PathBuf>,
-    /// Bytes of a line
+    /// Bytes of a cache line
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub(crate) line_size: LineSize,
-    /// Show all lines, not only the ten gravest, or with a bundle those that cost something
+    /// Show all lines, not only the ten most severe or, with --bundle, those with measured CPU time
     #[arg(long)]
     pub(crate) all: bool,
-    /// Count how often a running process of this binary writes what is shown, by the CPU's watchpoints. Each write costs it an
-    /// exception meanwhile, so the counting of a variable ends early where there are many
+    /// Count the writes of a running process of this binary to what is shown, with the CPU's
+    /// watchpoints. Each write costs the process an exception, so counting ends early where writes
+    /// are frequent
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count_writes: Option<u32>,
-    /// With --count-writes, for how long each variable is watched
+    /// With --count-writes: seconds for each variable
     #[arg(long, value_name = "S", default_value_t = 0.2, requires = "count_writes", value_parser = watch_seconds)]
     pub(crate) seconds: f64,
-    /// Another build: are the same neighbours in one line there too?
+    /// Another build: does it have the same neighbours in one line?
     #[arg(long, value_name = "OTHER_BINARY")]
     pub(crate) compare: Option<PathBuf>,
     /// Print it as JSON
@@ -163,12 +167,12 @@ impl LineSize {
 
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateArguments {
-    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions;
-    /// or an executable or library
+    /// A bundle, with CPU times and the machine code of its hot functions; or an executable or
+    /// library
     #[arg(value_name = "BUNDLE|BINARY")]
     pub(crate) subject: PathBuf,
-    /// The function, or a part of its name; with its module where two have it: libc.so.6!memcpy. Without it the functions that
-    /// cost most are listed
+    /// The function, a part of its name, or MODULE!FUNCTION, such as libc.so.6!memcpy. Without it,
+    /// the functions with the most CPU time are listed
     pub(crate) function: Option<String>,
     /// Executable or library with the machine code of a function that the bundle does not keep
     #[arg(long, value_name = "FILE")]
@@ -211,9 +215,8 @@ pub(crate) struct RunArguments {
     pub(crate) no_probe: bool,
     #[command(flatten)]
     pub(crate) result: ResultArguments,
-    /// Then try the settings that the findings advise: servers with and without each in interleaved
-    /// runs, at the rung of the loss. The effect of each, with its interval, stands with the
-    /// findings. Up to four settings, some 2 min each
+    /// Test up to four advised settings after the run, about 2 min each; findings show each measured
+    /// effect with its interval
     #[arg(long = "try", help_heading = "Result", conflicts_with = "address")]
     pub(crate) try_remedies: bool,
 }
@@ -230,13 +233,13 @@ pub(crate) struct PrivateServerArguments {
     /// Setting of the server; can be given again
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// An option file of the server's, which takes the place of the settings that scaleprof pins; --set goes before both
+    /// Option file of the server, in place of the settings that scaleprof pins; --set overrides both
     #[arg(long, value_name = "FILE")]
     pub(crate) server_defaults_file: Option<PathBuf>,
     /// Size of the buffer pool, such as 4G [default: by memory and data]
     #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes)]
     pub(crate) buffer_pool: Option<u64>,
-    /// Switch the Performance Schema on (it costs throughput)
+    /// Switch the Performance Schema on (it lowers throughput)
     #[arg(long)]
     pub(crate) performance_schema: bool,
     /// CPUs of the server, such as 0-3,8 [default: by the machine]
@@ -248,14 +251,15 @@ pub(crate) struct PrivateServerArguments {
     /// Folder for the server's files [env: SCALEPROF_WORK_DIR] [default: a folder of the user's in /var/tmp]
     #[arg(long, value_name = "DIR")]
     pub(crate) work_dir: Option<PathBuf>,
-    /// Make the tables anew and do not keep them for the next run
+    /// Create the tables again and do not keep them for the next run
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// Prepared tables that are kept for later runs, all together at most; what was not used for longest goes first
+    /// Most disk space for prepared tables of later runs; the least recently used are removed first
     /// [env: SCALEPROF_CACHE_SIZE] [default: 10G]
     #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes, conflicts_with = "no_cache")]
     pub(crate) cache_size: Option<u64>,
-    /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
+    /// Shut the server down at the end instead of killing it, for a build that writes a file at
+    /// shutdown, such as a profile
     #[arg(long)]
     pub(crate) clean_shutdown: bool,
 }
@@ -270,7 +274,7 @@ pub(crate) struct AttachArguments {
     /// Watch the process whatever it is called
     #[arg(long, requires = "pid")]
     pub(crate) any_process: bool,
-    /// Hidden: told where the load went
+    /// Hidden: its error names the command that loads a running server
     #[arg(long, short = 'S', value_name = "PATH", hide = true)]
     pub(crate) socket: Option<PathBuf>,
     /// Likewise
@@ -287,10 +291,10 @@ pub(crate) struct AttachArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-All of it is made anew from the bundle's tables, so that a newer scaleprof may see more in them. Without options summary.json in the \
-bundle is made anew too, beside report.html; with --output or another format nothing in the bundle is touched.")]
+The report is made again from the tables of the bundle, so a newer scaleprof may see more. html without --output also \
+renews summary.json; other formats write nothing into the bundle.")]
 pub(crate) struct ReportArguments {
-    /// The bundle's folder, or that of an experiment: then it is said again what that came to, or what there is of it so far
+    /// Folder of a bundle or an experiment; an unfinished experiment shows its results so far
     pub(crate) bundle: PathBuf,
     /// How to show it
     #[arg(long, value_enum, default_value = "html")]
@@ -312,21 +316,19 @@ pub(crate) enum ReportFormat {
     Text,
     /// summary.json
     Json,
-    /// A bug report for the server's makers, in Markdown
+    /// A bug report for the developers of the server, in Markdown
     Bug,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A rung is compared where both runs have it. Each measurement of a rung is one figure, and how the measurements scatter says what a \
-difference is worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed \
-whose change is beyond chance, by Holm's rule at 5 % over all of them; what one counts no other does. What all \
-functions take longer alike, as on a slower machine, is said once and taken out.
+Rungs that both runs have are compared. Measure each rung at least three times on both sides (--repeats 3): the scatter \
+of the repeats decides what a difference is worth. The list holds call paths with a significant change (Holm correction, \
+5 %). No time is counted twice. A uniform slowdown of all functions, as on a slower machine, is shown once and excluded.
 
 'Slower everywhere' changed at the base rung as well; 'scales worse' changed more than there.
 
-Runs of different loads are refused, as a transaction is not the same thing in both. Another machine, kernel or setting is \
-named and warned about.
+Runs of different workloads are refused: their transactions differ. Another machine, kernel or setting gives a warning.
 
     scaleprof diff before/ after/
     scaleprof diff before/ after/ --html diff.html
@@ -346,8 +348,8 @@ pub(crate) struct DiffArguments {
     /// Compare runs of different workloads too
     #[arg(long)]
     pub(crate) any_workload: bool,
-    /// Also write a page: curves, what changed, and the flame graph of B coloured by growth since
-    /// A. One file that works offline, with nothing private in it but the names of the two folders
+    /// Also write a page: curves, changes, and the flame graph of B coloured by growth since A. One
+    /// file that works offline; the names of the two folders are all that is private in it
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Print JSON
@@ -357,24 +359,24 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 3: something that is `required` is missing, so that a run cannot work. What is `missing` cannot be measured.")]
+Exit code 3: something that is `required` is missing, so a run cannot work. What is `missing` cannot be measured.")]
 pub(crate) struct CheckArguments {
-    /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
+    /// Build to check: a BASEDIR, a binary or the name of a build [default: the distribution's server]
     #[arg(long, value_name = "BUILD")]
     pub(crate) server: Option<PathBuf>,
-    /// Running server to look at: it is watched for a while, to see whether the code has names that it spends its time in
+    /// Check a running server: sample it briefly and report how much of its CPU time has symbols
     #[arg(long, short, value_name = "PID", conflicts_with = "server")]
     pub(crate) pid: Option<u32>,
-    /// How long, with --pid
+    /// With --pid: seconds to watch
     #[arg(long, value_name = "S", default_value_t = 3, requires = "pid", value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) seconds: u32,
-    /// Bundle to look at: has the code names that its time was spent in, and what brings those that are missing?
+    /// Check a bundle: report how much of its CPU time has symbols, and how to get the missing ones
     #[arg(long, value_name = "BUNDLE", conflicts_with = "pid")]
     pub(crate) bundle: Option<PathBuf>,
-    /// Connections that a run shall have
+    /// Connections that a run needs
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) connections: u32,
-    /// Print libbpf's and the verifier's log too, where the kernel refuses the BPF programs
+    /// Also print the log of libbpf and the verifier if the kernel refuses the BPF programs
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// Print JSON
@@ -390,9 +392,9 @@ pub(crate) struct SelfbenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SelfbenchCommand {
-    /// Measure what the client costs, beside sysbench's where it is installed
+    /// CPU time and throughput of the client, compared with sysbench
     Client(BenchArguments),
-    /// Measure filling four tables, beside sysbench's where it is installed
+    /// Time to fill four tables, compared with sysbench prepare
     Fill {
         #[command(flatten)]
         bench: BenchArguments,
@@ -400,13 +402,12 @@ pub(crate) enum SelfbenchCommand {
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         rows: u32,
     },
-    /// Measure what watching the server's threads costs, with BPF and without, beside perf and
-    /// bpftrace
+    /// Throughput while threads are watched, with BPF and without, compared with perf and bpftrace
     Watch {
         #[command(flatten)]
         bench: BenchArguments,
-        /// Leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and
-        /// one of nobody as a control, takes five seconds whatever --seconds says
+        /// Measure only scaleprof with BPF, for more slices in the same time. Each slice takes 5 s;
+        /// --seconds has no effect
         #[arg(long)]
         alone: bool,
     },
@@ -435,7 +436,7 @@ pub(crate) struct BenchArguments {
     /// Seconds of each measurement
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seconds: u32,
-    /// Measurements of each kind, in turns
+    /// Measurements of each kind, interleaved
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) repeats: u32,
     /// Which system calls carry the packets
@@ -457,19 +458,19 @@ pub(crate) struct CacheArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// List the prepared data folders, their sum and the limit
+    /// List prepared data folders, their total size and the limit
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove all of them
+    /// Remove all prepared data
     Remove {
-        /// Keep what was used last, as much as fits into this
+        /// Keep the most recently used data, up to this size
         #[arg(long, value_name = "SIZE", value_parser = scaleprof_server::parse_bytes)]
         keep: Option<u64>,
     },
-    /// Print the folder that they are in
+    /// Print the folder of the prepared data
     Path,
 }
 

@@ -11,10 +11,10 @@ use anyhow::bail;
 use scaleprof_experiment::{RunningServer, WatchRequest, WatchResult, running_servers, watch};
 use std::process::ExitCode;
 
-pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(arguments: &AttachArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     if arguments.socket.is_some() || arguments.dsn.is_some() {
         bail!(
-            "attach watches a server and never loads it: to load it, scaleprof run {}; to watch it, scaleprof attach --pid PID",
+            "attach only watches. To load the server: scaleprof run {}; to watch it: scaleprof attach --pid PID",
             match &arguments.socket {
                 Some(path) => format!("-S {}", path.display()),
                 None => "--dsn DSN".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
             [only] => only.pid,
             [] => bail!("no mysqld or mariadbd is visible to this user: name the process with --pid PID"),
             several => {
-                eprintln!("scaleprof: several servers run here; name one with --pid PID:");
+                eprintln!("error: several servers run here\n  fix: name one with --pid PID:");
                 for RunningServer { pid, name } in several {
                     eprintln!("{pid:>9}  {name}");
                 }
@@ -44,7 +44,7 @@ pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
         command: public_command(our_arguments()),
     };
     let stop = stop::flag()?;
-    let mut progress = TerminalProgress::new(arguments.result.quiet);
+    let mut progress = TerminalProgress::new(quiet);
     let result = watch(&request, &stop, &mut progress);
     progress.finish();
     let WatchResult {

@@ -88,7 +88,7 @@ fn list(cache: &Cache, folder: &Path, json: bool) -> anyhow::Result<()> {
         );
     }
     say!(
-        "{:>7} MiB  in all; a run keeps {} MiB at most (--cache-size) and removes what was not used for longest",
+        "{:>7} MiB  in all; a run keeps at most {} MiB (--cache-size) and removes the least recently used first",
         bytes >> 20,
         limit >> 20
     );

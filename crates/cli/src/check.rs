@@ -2,6 +2,7 @@
 
 use crate::arguments::CheckArguments;
 use crate::exit::Exit;
+use crate::global_arguments::has_colours;
 use crate::output::say;
 use crate::stop;
 use crate::terminal::TerminalProgress;
@@ -11,7 +12,6 @@ use scaleprof_bundle::Bundle;
 use scaleprof_experiment::{CodeFiles, WatchOptions, WatchRequest, check_hot_code, check_transport, watch};
 use scaleprof_probe::{CheckItem, Status};
 use scaleprof_server::Installation;
-use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,9 +51,10 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
                 })
             })
             .collect();
-        say!("{}", serde_json::to_string_pretty(&rows)?);
+        let document = serde_json::json!({"schema": 1, "items": rows});
+        say!("{}", serde_json::to_string_pretty(&document)?);
     } else {
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = has_colours();
         match &installation {
             Some(found) => say!(
                 "server: {} {} ({})\n",
@@ -116,7 +117,7 @@ fn watched(pid: u32, seconds: u32) -> anyhow::Result<Bundle> {
         command: Vec::new(),
     };
     let stop = stop::flag_beside(folder.path())?;
-    let mut progress = TerminalProgress::new(!std::io::stderr().is_terminal());
+    let mut progress = TerminalProgress::new(!std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let result = watch(&request, &stop, &mut progress);
     progress.finish();
     Ok(result?.bundle)

@@ -34,7 +34,7 @@ pub(crate) fn of(
     let user = user
         .or_else(|| std::env::var("USER").ok().filter(|name| !name.is_empty()))
         .or_else(own_name)
-        .context("as which user? Give --user NAME")?;
+        .context("the user name is missing\nfix: give --user NAME")?;
     let who = Credentials {
         user,
         password: password.map(Password::new),
@@ -59,23 +59,23 @@ fn parse_dsn(dsn: &str) -> anyhow::Result<(Endpoint, Option<String>)> {
     let rest = dsn
         .strip_prefix("mysql://")
         .or_else(|| dsn.strip_prefix("mariadb://"))
-        .context("--dsn: mysql://USER@HOST:PORT is wanted")?;
+        .context("--dsn: mysql://USER@HOST:PORT required")?;
     let rest = rest.trim_end_matches('/');
     let (user, address) = match rest.rsplit_once('@') {
         Some((user, _)) if user.contains(':') => bail!(
-            "--dsn: a password on the command line can be read by every user of this machine. Leave it out and set \
-             SCALEPROF_PASSWORD, give --defaults-file, or --ask-password"
+            "--dsn: no password, because other users can read the command line\nfix: set SCALEPROF_PASSWORD, or give \
+             --defaults-file or --ask-password"
         ),
         Some((user, address)) => (Some(user.to_owned()), address),
         None => (None, rest),
     };
     if address.contains(['/', '?']) {
-        bail!("--dsn: only USER@HOST:PORT is understood; the schema is always the load's own");
+        bail!("--dsn: only USER@HOST:PORT is possible; the schema is always that of the load");
     }
     let (host, port) = match address.rsplit_once(':') {
         Some((host, port)) if !host.ends_with(':') => (
             host,
-            port.parse().context("--dsn: behind the last colon a port is wanted")?,
+            port.parse().context("--dsn: a port is required after the last colon")?,
         ),
         _ => (address, DEFAULT_PORT),
     };

@@ -41,9 +41,9 @@ const READY: [(&str, &str); 14] = ready![
     "warm-up",
 ];
 
-pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(arguments: &ExperimentArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        None => begin(arguments),
+        None => begin(arguments, quiet),
         Some(ExperimentCommand::List { json }) => list(*json),
         Some(ExperimentCommand::Resume {
             folder, dry_run: true, ..
@@ -51,9 +51,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
             put!("{}", plan_in_words(Experiment::resume(folder)?.plan()));
             Ok(ExitCode::SUCCESS)
         }
-        Some(ExperimentCommand::Resume {
-            folder, quiet, json, ..
-        }) => carry_out(&Experiment::resume(folder)?, *quiet, *json),
+        Some(ExperimentCommand::Resume { folder, json, .. }) => carry_out(&Experiment::resume(folder)?, quiet, *json),
     }
 }
 
@@ -78,7 +76,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// A new one.
-fn begin(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+fn begin(arguments: &ExperimentArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     // Before hours of work that would end with it.
     scaleprof_server::cache_size().map_err(anyhow::Error::msg)?;
     let written = written(arguments)?;
@@ -108,7 +106,7 @@ fn begin(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
         .clone()
         .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("{name}-{}", show::compact_time())));
     let experiment = Experiment::begin(&written.plan, source, &output)?;
-    carry_out(&experiment, arguments.quiet, arguments.json)
+    carry_out(&experiment, quiet, arguments.json)
 }
 
 /// The name with nothing in it that a path could be made of.
@@ -192,7 +190,7 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
 fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
     let path = Path::new(name);
     if ["list", "resume"].contains(&name) && !path.is_file() {
-        bail!("'{name}' stands first: scaleprof experiment {name}, and its options behind it");
+        bail!("'{name}' must come first: scaleprof experiment {name}, then its options");
     }
     let ready = READY.iter().find(|(known, _)| *known == name);
     match ready {
@@ -257,7 +255,7 @@ fn carry_out(experiment: &Experiment, quiet: bool, json: bool) -> anyhow::Result
     if let Some(problem) = problem {
         eprintln!("What was measured until then is in {}", folder.display());
         if matches!(problem, RunError::Stopped) {
-            eprintln!("Go on with: scaleprof experiment resume {}", folder.display());
+            eprintln!("Continue with: scaleprof experiment resume {}", folder.display());
         }
         return Err(problem.into());
     }

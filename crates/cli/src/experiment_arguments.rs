@@ -9,14 +9,12 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-A variant is a server with its settings. Each start of one, on a fresh copy of the same data, climbs the ladder once; starts of \
-the variants stand in rounds, each second round in the opposite order, so that a drift of the machine has as much of a say for \
-one as for the other. The first variant is what the others are held against; it is paired with itself too, at both ends, which says \
-what the session's own error is.
+A variant is a server with its settings. Each replicate starts a variant on fresh data and measures the ladder once. \
+Every second round reverses the order, so drift cancels. The first variant is the base of the others. Pairs of the base \
+with itself (A/A pairs), at both ends of the session, show the error of the session.
 
-That there is no difference is told where the whole interval lies within the margin. Else a difference is told where it is beyond \
-chance over all rungs and variants together, and it is inconclusive where it is not. With --precision it ends as soon as it is \
-precise, never because a difference shows.
+No difference: the whole interval is within the margin. Different: significant over all rungs and variants. Otherwise \
+inconclusive. With --precision, the experiment ends when the interval is narrow enough, never because of a difference.
 
     scaleprof experiment --vary innodb_spin_wait_delay=4,20,96 --workload oltp_update_index --connections 16,512
     scaleprof experiment sync-array-size --server ~/mysql-5.6.14
@@ -24,7 +22,7 @@ precise, never because a difference shows.
     scaleprof experiment mine.toml --dry-run
     scaleprof experiment resume scaleprof-runs/sync-array-size-20261122-090000
 
-docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json."
+docs/experiment.md describes plans, the figures and experiment.json."
 )]
 pub(crate) struct ExperimentArguments {
     #[command(subcommand)]
@@ -34,11 +32,11 @@ pub(crate) struct ExperimentArguments {
     /// two-instances, warm-up
     #[arg(value_name = "NAME|FILE", required_unless_present_any = ["vary", "server"])]
     pub(crate) plan: Option<String>,
-    /// Compare the values of a setting of the server; with several --vary, every choice of them. Each variant of a plan that has
-    /// some is measured with every choice and held against itself with the first
+    /// Compare values of a server setting. Several --vary give every combination; each plan variant
+    /// uses its first combination as base
     #[arg(long, value_name = "NAME=VALUE,VALUE...")]
     pub(crate) vary: Vec<String>,
-    /// Check the plan, print it and how long it takes, and do nothing
+    /// Check and print the plan and its duration, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -98,10 +96,10 @@ pub(crate) struct ExperimentArguments {
     /// with --precision]
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) pairs: Option<u32>,
-    /// Differences up to so many percent do not matter [default: 1]
+    /// Differences up to this do not matter, percent [default: 1]
     #[arg(long, value_name = "PERCENT", help_heading = "Design")]
     pub(crate) margin: Option<f64>,
-    /// End as soon as the interval over the ladder reaches no further than so many percent to either side
+    /// Stop when the half-width of the interval over the ladder is at most PERCENT
     #[arg(long, value_name = "PERCENT", help_heading = "Design")]
     pub(crate) precision: Option<f64>,
     /// Pairs of the first variant with itself, at each end of the session [default: 2; 1 with --quick]
@@ -110,7 +108,7 @@ pub(crate) struct ExperimentArguments {
     /// Four pairs, for a first look: its verdicts are indicative only
     #[arg(long, help_heading = "Design")]
     pub(crate) quick: bool,
-    /// One server after the other, where those of a round would run side by side and take turns on the machine
+    /// Run the servers of a round one after another instead of interleaved
     #[arg(long, help_heading = "Design")]
     pub(crate) no_interleave: bool,
     /// No watched run of each variant: no states, no call paths
@@ -120,9 +118,6 @@ pub(crate) struct ExperimentArguments {
     /// Folder that keeps everything [default: scaleprof-runs/NAME-TIME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Show no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
     /// Print experiment.json instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
@@ -135,12 +130,9 @@ pub(crate) enum ExperimentCommand {
         /// Its folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Print its plan and how long it takes, and do nothing
+        /// Print its plan and its duration, and do nothing
         #[arg(long)]
         dry_run: bool,
-        /// Show no progress
-        #[arg(long, short)]
-        quiet: bool,
         /// Print experiment.json instead of the tables
         #[arg(long)]
         json: bool,

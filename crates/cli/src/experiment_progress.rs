@@ -1,5 +1,6 @@
 //! Progress of an experiment on the terminal: which round, which variant, time left.
 
+use crate::error_text;
 use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_experiment::trials::ExperimentProgress;
@@ -77,7 +78,7 @@ impl ExperimentProgress for TerminalExperiment {
     }
 
     fn variant_dropped(&mut self, name: &str, why: &str) {
-        self.say(&format!("warning: {name} takes no part any more: {why}"));
+        self.say(&error_text::warning(&format!("{name} takes no part any more: {why}")));
     }
 }
 
@@ -104,7 +105,7 @@ impl Progress for TerminalExperiment {
     fn warning(&mut self, text: &str) {
         // Every start meets the same lack; once is enough.
         if self.said.insert(text.to_owned()) {
-            self.say(&format!("warning: {text}"));
+            self.say(&error_text::warning(text));
         }
     }
 }

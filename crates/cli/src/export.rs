@@ -24,7 +24,8 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.base_rung.is_some() && arguments.format != ExportFormat::FoldedDiff {
         bail!(
-            "--base-rung is for --format folded-diff; for pprof export both rungs, each by --rung N, and give one to -diff_base"
+            "--base-rung requires --format folded-diff\nfix: for pprof, export both rungs with --rung N and give one to \
+             -diff_base"
         );
     }
     if let Some(output) = &arguments.output {
@@ -78,7 +79,7 @@ fn tell_what_is_left_out(bundle: &Bundle, wanted: &Wanted) {
     let left_out = share_of_others(bundle, wanted);
     if left_out > WORTH_TELLING {
         eprintln!(
-            "left out: {:.1} % of the time, of threads that serve no client (--threads all takes them too)",
+            "omitted: {:.1} % of the time, of other threads (--threads all includes them)",
             left_out * 100.0
         );
     }
@@ -129,8 +130,9 @@ fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> any
                 repeat: wanted.repeat.or(Some(0)),
                 ..wanted.clone()
             };
-            let timeline = timeline(bundle, rung.connections, &wanted)
-                .ok_or_else(|| anyhow!("the first repeat of that rung has no samples; choose another with --repeat"))?;
+            let timeline = timeline(bundle, rung.connections, &wanted).ok_or_else(|| {
+                anyhow!("the first repeat of that rung has no samples\nfix: choose another with --repeat")
+            })?;
             (firefox::write(&timeline)?, name(rung))
         }
     })

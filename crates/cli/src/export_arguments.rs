@@ -9,9 +9,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Times are per transaction, as everywhere: in pprof the value that is shown first is the time of 1000 transactions, so that \
--diff_base shows what a transaction became dearer, whatever the throughput; the samples and the plain time are there too \
-(-sample_index=samples, -sample_index=time). Of a server that was only watched they are per second.
+pprof shows time per 1000 transactions first, so -diff_base shows the change per transaction at any throughput. \
+-sample_index=samples and -sample_index=time show samples and plain time. Bundles of attach have times per second.
 
     scaleprof export BUNDLE --rung 16 -o few.pb.gz
     scaleprof export BUNDLE --rung 512 -o many.pb.gz
@@ -22,12 +21,12 @@ Times are per transaction, as everywhere: in pprof the value that is shown first
     scaleprof export BUNDLE --format firefox              and open it on profiler.firefox.com
     scaleprof export perf.data --format folded -o - | flamegraph.pl > flames.svg
 
-Nothing is sent anywhere: these pages read the file in your browser. docs/formats.md says what is in each.")]
+Nothing is sent anywhere: these pages read the file in your browser. docs/formats.md describes each format.")]
 pub(crate) struct ExportArguments {
-    /// The bundle's folder; or a recording, as `import` takes it, of which no bundle is kept
+    /// A bundle, or a recording as `import` reads it
     #[arg(value_name = "BUNDLE|RECORDING")]
     pub(crate) bundle: PathBuf,
-    /// For which tool
+    /// Format of the file
     #[arg(long, value_enum, default_value = "pprof")]
     pub(crate) format: ExportFormat,
     /// Connections of the rung to show [default: the last; speedscope: all rungs, each as a
@@ -38,17 +37,17 @@ pub(crate) struct ExportArguments {
     /// transaction took least CPU time]
     #[arg(long, value_name = "N")]
     pub(crate) base_rung: Option<u32>,
-    /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, idle, or all [default: all but
-    /// net, the wait for the client, and idle]
+    /// Thread states, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, idle, or all
+    /// [default: all but idle and net, the wait for the client]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = state)]
     pub(crate) states: Vec<States>,
-    /// Which threads: those that serve the load, or also those that serve no connection or another one
+    /// Threads of the connections of the load, or all of the server
     #[arg(long, value_enum, default_value = "connections")]
     pub(crate) threads: Threads,
     /// Only this repeat of each rung, from 1 [default: all; firefox: the first]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// What the numbers are, in folded and speedscope; pprof has both
+    /// Unit of the values in folded and speedscope; pprof has both
     #[arg(long, value_enum, default_value = "per-1000-transactions")]
     pub(crate) unit: ExportUnit,
     /// Where to write it; - for standard output [default: named after the bundle and the rung, in this folder]
@@ -60,12 +59,12 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// For go tool pprof and all that reads its files: with addresses, lines, inlined functions, and labels for state, role, thread
-    /// and lock
+    /// For go tool pprof and others: with addresses, lines, inlined functions, and labels for state,
+    /// role, thread and lock
     Pprof,
-    /// For flamegraph.pl, inferno and most viewers: a line for each call path
+    /// For flamegraph.pl, inferno and most viewers: one line per call path
     Folded,
-    /// The same with a column for each of two rungs: the flame graph of a difference
+    /// Folded with two columns, one per rung, for a differential flame graph
     FoldedDiff,
     /// For profiler.firefox.com: every thread on a time line, coloured by state
     Firefox,
@@ -75,7 +74,7 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportUnit {
-    /// Time for 1000 transactions
+    /// Time per 1000 transactions
     #[value(name = "per-1000-transactions")]
     PerThousandTransactions,
     /// Time of all measured seconds

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(arguments: &ImportArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     let request = ImportRequest {
         cpus: arguments.cpus,
         files: arguments.files.clone(),
@@ -35,7 +35,7 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
         command: public_command(our_arguments()),
     };
     tell_if_stopped(request.output.clone())?;
-    let mut progress = TerminalProgress::new(arguments.quiet);
+    let mut progress = TerminalProgress::new(quiet);
     let result = import(&request, &mut progress);
     progress.finish();
     // The program ends behind this: what it holds goes with it, at once and not piece by piece.
@@ -85,7 +85,8 @@ fn loads(arguments: &ImportArguments) -> anyhow::Result<Vec<KnownLoad>> {
     let (connections, throughput) = (&arguments.connections, &arguments.throughput);
     if connections.len() != throughput.len() {
         bail!(
-            "--connections has {} numbers and --throughput {}: give both for each recording, in the order of the files",
+            "--connections has {} numbers and --throughput {}\nfix: give both for each recording, in the order of the \
+             files",
             connections.len(),
             throughput.len()
         );

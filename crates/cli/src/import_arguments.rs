@@ -6,65 +6,63 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Recordings of a ladder that was climbed by hand become a scaling profile, with the connections and the throughput of each:
+With --connections and --throughput, figures are per transaction and recordings form a ladder:
 
     perf record -F 499 --call-graph dwarf,16384 -p $(pidof mysqld) -o at16.data -- sleep 10    # at 16 connections, at 512, ...
     scaleprof import at16.data at512.data --connections 16,512 --throughput 13000,6500
 
-Without them the unit is time, thread-seconds per second, on the page, in `report`, `annotate` and
-`diff`; what `cachelines` tells with a bundle needs several loads.
-One event counts, the first that tells CPU time; waits that `perf record --off-cpu` kept are the time off the CPU. Files of the
-recorded machine are looked for by build-id: below --symfs, in perf's cache, and where they lay.
+Without them, figures are per second. `cachelines --bundle` needs a ladder.
+One event is read, the first that measures CPU time. Waits of `perf record --off-cpu` are off-CPU time. Files of the
+recorded machine are found by build-id: below --symfs, in perf's cache, and at the recorded path.
 
-Folded stacks are numbers of samples. What tells how these were taken makes time of them, which a known load needs:
+Folded stacks hold numbers of samples. --frequency and --seconds turn them into time, which a ladder requires:
 
     perf script -i at16.data | stackcollapse-perf.pl > at16.folded      # recorded with -F 99, for 10 seconds
     scaleprof import at16.folded at512.folded --connections 16,512 --throughput 13000,6500 --frequency 99 --seconds 10")]
 pub(crate) struct ImportArguments {
-    /// Recordings: perf.data (as a file, through a pipe, or the folder of perf record --threads), the text of perf script, folded stacks
-    /// (two columns are two recordings), pprof; compressed by gzip or not; - for the standard input
+    /// perf.data (a file, a pipe, or the folder of perf record --threads), perf script, folded stacks
+    /// (two columns are two recordings) or pprof, also gzipped; - reads the standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What the load was, in one word
+    /// Name of the load, one word
     #[arg(long, value_name = "NAME", value_parser = word)]
     pub(crate) name: Option<String>,
-    /// Connections that ran transactions, a number for each recording, separated by commas
+    /// Connections of each recording, in order, separated by commas
     #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "throughput", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: Vec<u32>,
-    /// Transactions a second, a number for each recording, separated by commas
+    /// Transactions per second of each recording, in order, separated by commas
     #[arg(long, value_name = "TPS,...", value_delimiter = ',', requires = "connections", value_parser = throughput)]
     pub(crate) throughput: Vec<f64>,
-    /// Samples a second, as perf record's -F, for recordings that do not tell it: folded stacks are numbers of samples alone
+    /// Samples per second, as perf record's -F, for recordings without it, such as folded stacks
     #[arg(long, short = 'F', value_name = "HZ", value_parser = frequency)]
     pub(crate) frequency: Option<f64>,
-    /// How long recordings took that do not tell it: one number for all, or one for each recording, separated by commas
+    /// Length of recordings without timestamps: one number for all, or one for each, separated by commas
     #[arg(long, value_name = "S,...", value_delimiter = ',', value_parser = seconds)]
     pub(crate) seconds: Vec<f64>,
-    /// CPUs that the server could use, for recordings that do not tell it: only they say whether CPUs stood idle
+    /// CPUs of the recorded machine that the server could use, for recordings without it; required to
+    /// know whether CPUs were idle
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) cpus: Option<u32>,
-    /// What perf stat printed beside the recordings (as text, -x or -j), a file for each recording, separated by commas
+    /// Output of perf stat for the same loads (text, -x or -j), a file for each recording, separated by commas
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     pub(crate) stat: Vec<PathBuf>,
-    /// Recordings of the same loads without call graphs, a file for each recording, separated by commas: tells where taking
-    /// call graphs has changed the load
+    /// Recordings of the same loads without call graphs, a file for each recording, separated by
+    /// commas: they show whether the recording of call graphs changed the load
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     pub(crate) flat: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) recording: RecordingArguments,
-    /// Do not keep the machine code of the hot functions, which takes a second or two: `annotate` needs --binary then
+    /// Do not keep the machine code of the hot functions, which takes a second or two; `annotate` then
+    /// requires --binary
     #[arg(long)]
     pub(crate) no_code: bool,
     /// Folder of the bundle [default: scaleprof-runs/import-TIME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Show no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
     /// Print summary.json instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write no report.html; `scaleprof report` does it later
+    /// Write no report.html; `scaleprof report` writes it later
     #[arg(long)]
     pub(crate) no_report: bool,
 }
@@ -72,17 +70,17 @@ pub(crate) struct ImportArguments {
 /// How recordings are read.
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArguments {
-    /// The event to take [default: the first that tells CPU time]
+    /// Event to read [default: the first that measures CPU time]
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
-    /// Only this process, by number or name, or all [default: all; of a perf.data of a whole machine the database server, where one
-    /// runs]
+    /// Process to read, by number or name, or all [default: all; for a perf.data of a whole machine, its
+    /// database server]
     #[arg(long, value_name = "PID|NAME|all")]
     pub(crate) process: Option<String>,
-    /// A folder with the files of the recorded machine, as perf's --symfs
+    /// Folder with the files of the recorded machine, as perf's --symfs
     #[arg(long, value_name = "DIR")]
     pub(crate) symfs: Option<PathBuf>,
-    /// Do not tell apart functions that the compiler built into others, as perf's --no-inline: it is faster
+    /// Do not resolve inlined functions, as perf's --no-inline: it is faster
     #[arg(long)]
     pub(crate) no_inline: bool,
 }
@@ -93,15 +91,15 @@ const MOST_THROUGHPUT: f64 = 1e9;
 
 fn throughput(text: &str) -> Result<f64, String> {
     number_in(text, LEAST_THROUGHPUT..=MOST_THROUGHPUT)
-        .ok_or_else(|| "transactions a second are a number from 0.00001 to 1000000000".to_owned())
+        .ok_or_else(|| "transactions per second must be from 0.00001 to 1000000000".to_owned())
 }
 
 fn frequency(text: &str) -> Result<f64, String> {
-    number_in(text, 1e-3..=1e9).ok_or_else(|| "samples a second are a number from 0.001 to 1000000000".to_owned())
+    number_in(text, 1e-3..=1e9).ok_or_else(|| "samples per second must be from 0.001 to 1000000000".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    number_in(text, 1e-3..=1e6).ok_or_else(|| "seconds are a number from 0.001 to 1000000".to_owned())
+    number_in(text, 1e-3..=1e6).ok_or_else(|| "seconds must be from 0.001 to 1000000".to_owned())
 }
 
 fn number_in(text: &str, range: RangeInclusive<f64>) -> Option<f64> {

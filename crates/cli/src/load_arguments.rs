@@ -61,13 +61,13 @@ pub(crate) struct LoadArguments {
     /// Isolation level of the connections [default: the server's]
     #[arg(long, value_name = "LEVEL", value_parser = isolation(), ignore_case = true)]
     pub(crate) isolation: Option<String>,
-    /// Offer so many transactions a second (open loop) instead of as many as the connections can
+    /// Offer TX/S transactions per second (open loop); the default is a closed loop without pauses
     #[arg(long, value_name = "TX/S")]
     pub(crate) rate: Option<f64>,
-    /// How an open loop spreads them
+    /// Arrivals of transactions in an open loop
     #[arg(long, value_name = "NAME", default_value = "poisson", value_parser = one_of::<Arrivals>(ARRIVALS))]
     pub(crate) arrivals: Arrivals,
-    /// Connections that are open beside the working ones and do nothing
+    /// Idle connections, besides those that work
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) idle_connections: u32,
     /// Seed of every random choice
@@ -105,9 +105,6 @@ pub(crate) struct ResultArguments {
     /// Folder of the bundle [default: scaleprof-runs/NAME-TIME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Show no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
     /// Print summary.json instead of the table
     #[arg(long)]
     pub(crate) json: bool,
@@ -148,9 +145,9 @@ impl LoadArguments {
             ..OltpOptions::default()
         };
         for option in &self.workload_option {
-            let (name, value) = option.split_once('=').with_context(|| {
-                format!("--workload-option {option}: NAME=VALUE is wanted, such as point_selects=1")
-            })?;
+            let (name, value) = option
+                .split_once('=')
+                .with_context(|| format!("--workload-option {option}: NAME=VALUE required, such as point_selects=1"))?;
             oltp.set(name, value)?;
         }
         Ok(LoadOptions {
@@ -175,7 +172,7 @@ impl LoadArguments {
         }
         if self.once {
             bail!(
-                "--once and --rate contradict each other: one ends when every connection has run the script, the other begins transactions for ever"
+                "--once and --rate contradict each other: --once ends after one run of the script, --rate never ends"
             );
         }
         Ok(LoopKind::Open {
@@ -193,10 +190,12 @@ impl LoadArguments {
             ("--once and --setup", self.once || self.setup.is_some()),
         ];
         if let Some((name, _)) = foreign.into_iter().find(|(_, given)| *given) {
-            bail!("{name} does not go with tpcc: its size is --warehouses, and its statements are always prepared");
+            bail!(
+                "{name} is not possible with tpcc: use --warehouses for its size; its statements are always prepared"
+            );
         }
         if self.think_times.is_some() && self.rate.is_some() {
-            bail!("--rate and --think-times contradict each other: both say when a transaction begins");
+            bail!("--rate and --think-times contradict each other: both set the start of transactions");
         }
         let defaults = TpccOptions::default();
         let options = TpccOptions {
@@ -207,7 +206,7 @@ impl LoadArguments {
             data_seed: self.seed,
             history_key: defaults.history_key,
         };
-        // So that what is wrong is told before anything is started.
+        // Errors of the options end the command before anything is started.
         Tpcc::new(options.clone())?;
         Ok(WorkloadChoice::Tpcc(options))
     }
@@ -223,11 +222,14 @@ impl LoadArguments {
             ("--think-times", self.think_times.is_some()),
         ];
         if let Some((name, _)) = of_tpcc.into_iter().find(|(_, given)| *given) {
-            bail!("{name} goes with --workload tpcc; {} has none", self.workload);
+            bail!("{name} requires --workload tpcc, but the workload is {}", self.workload);
         }
         if !self.workload.ends_with(".sql") {
             if self.once || self.setup.is_some() {
-                bail!("--once and --setup go with a FILE.sql; {} is none", self.workload);
+                bail!(
+                    "--once and --setup require a FILE.sql, but the workload is {}",
+                    self.workload
+                );
             }
             let kind = self.workload.parse().map_err(anyhow::Error::msg)?;
             return Ok(WorkloadChoice::Oltp(kind));

@@ -11,15 +11,16 @@ mod cache;
 mod cachelines;
 mod check;
 mod choice;
-mod complaint;
 mod credentials;
 mod diff;
+mod error_text;
 mod exit;
 mod experiment;
 mod experiment_arguments;
 mod experiment_progress;
 mod export;
 mod export_arguments;
+mod global_arguments;
 mod import;
 mod import_arguments;
 mod legible;
@@ -55,20 +56,22 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let arguments = Arguments::parse();
+    arguments.global.color.decide();
+    let quiet = arguments.global.quiet;
     let result = match arguments.command {
-        Command::Run(run) => run::execute(*run),
-        Command::Attach(attach) => attach::execute(&attach),
+        Command::Run(run) => run::execute(*run, quiet),
+        Command::Attach(attach) => attach::execute(&attach, quiet),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
-        Command::Experiment(experiment) => experiment::execute(&experiment),
+        Command::Experiment(experiment) => experiment::execute(&experiment, quiet),
         Command::Export(export) => export::execute(&export),
-        Command::Import(import) => import::execute(&import),
+        Command::Import(import) => import::execute(&import, quiet),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),
         Command::CacheLines(cachelines) => cachelines::execute(&cachelines),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
-        Command::Servers(servers) => servers::execute(&servers),
+        Command::Servers(servers) => servers::execute(&servers, quiet),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man_pages(&folder),
@@ -77,8 +80,8 @@ fn main() -> ExitCode {
         None => result,
         Some(path) => {
             let cut = format!(
-                "{} was truncated while it was read, or its disk cannot be read: what needs it is missing or wrong. Run the command again \
-                 when nobody writes that file",
+                "{} was truncated during the read, or its disk is unreadable, so results may be wrong\nfix: run the \
+                 command again when nobody writes the file",
                 path.display()
             );
             match result {
@@ -97,7 +100,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // As for a program that the kernel ends there: nobody is left to complain to.
+        // As for a program that the kernel ends there: nobody reads an error.
         Err(error)
             if error
                 .downcast_ref::<output::Unwritten>()
@@ -106,7 +109,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("scaleprof: {}", complaint::of(&error));
+            eprintln!("{}", error_text::of(&error));
             let was_stopped = matches!(error.downcast_ref(), Some(scaleprof_experiment::RunError::Stopped))
                 || matches!(error.downcast_ref(), Some(scaleprof_builds::Error::Stopped));
             let exit = match was_stopped {

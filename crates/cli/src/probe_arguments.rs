@@ -6,17 +6,17 @@ use scaleprof_experiment::{WatchOptions, debuginfod_can_be_asked};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Probe")]
 pub(crate) struct ProbeArguments {
-    /// Stacks of running threads, a second and CPU
+    /// Stack samples of running threads, per second and CPU
     #[arg(long, short = 'F', value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=2000))]
     pub(crate) frequency: u32,
-    /// Stacks of threads that begin to wait, a second, about
+    /// Stack samples of threads that start to wait, per second, about
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=20_000))]
     pub(crate) wait_stacks: u32,
-    /// Share of the server's CPUs that seeing what its threads wait for may cost, percent. Where they switch so often that it
-    /// would cost more, waits are seen for a part of the time; CPU and queue times stay exact. 100: see every wait
+    /// CPU budget of wait tracing, percent of the server's CPUs. Above it, tracing runs at a duty
+    /// cycle; CPU and run-queue times stay exact. 100: no limit
     #[arg(long, value_name = "PERCENT", default_value_t = 0.4, value_parser = percent)]
     pub(crate) wait_budget: f64,
-    /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
+    /// Fetch debug files from the servers in DEBUGINFOD_URLS if the server's functions have no symbols here
     #[arg(long)]
     pub(crate) debuginfod: bool,
 }
@@ -24,7 +24,7 @@ pub(crate) struct ProbeArguments {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err(format!("{text:?} is no percentage; it must be a number from 0 to 100")),
+        _ => Err(format!("{text:?} is not a percentage; use a number from 0 to 100")),
     }
 }
 

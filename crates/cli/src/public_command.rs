@@ -51,18 +51,19 @@ pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     let Ok(matches) = whole.clone().try_get_matches_from(program.chain(arguments)) else {
         return out;
     };
+    // Options of every command are typed behind the command.
+    let global = typed(&whole, &matches);
     let (mut command, mut matches) = (&whole, &matches);
-    loop {
-        out.extend(typed(command, matches));
-        let Some((name, inner)) = matches.subcommand() else {
-            return out;
-        };
+    while let Some((name, inner)) = matches.subcommand() {
         let Some(known) = command.find_subcommand(name) else {
-            return out;
+            break;
         };
         out.push(name.to_owned());
+        out.extend(typed(known, inner));
         (command, matches) = (known, inner);
     }
+    out.extend(global);
+    out
 }
 
 /// The options and other arguments of one command, in the order in which they were typed.
@@ -208,7 +209,7 @@ mod tests {
     fn switches_and_values_in_one_word_are_read_as_the_program_reads_them() {
         assert_eq!(
             public("run -yu 2020 -qS 3306"),
-            "scaleprof run --yes --user ... --quiet --socket ..."
+            "scaleprof run --yes --user ... --socket ... --quiet"
         );
         assert_eq!(
             public("run -yu2020 -S/run/anna.sock -o7"),

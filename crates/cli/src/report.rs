@@ -35,7 +35,7 @@ fn of_bundle(arguments: &ReportArguments, format: ReportFormat) -> anyhow::Resul
     if arguments.output.is_none() && format == ReportFormat::Html {
         BundleWriter::reopen(&arguments.bundle)
             .and_then(|writer| writer.write_summary(&summary))
-            .context("the bundle cannot be written to; --output FILE puts the page elsewhere")?;
+            .context("the bundle is not writable\nfix: write the page elsewhere with --output FILE")?;
     }
     deliver(arguments, format, &content)
 }
@@ -45,7 +45,7 @@ fn of_bundle(arguments: &ReportArguments, format: ReportFormat) -> anyhow::Resul
 fn of_experiment(arguments: &ReportArguments, format: ReportFormat) -> anyhow::Result<ExitCode> {
     if format == ReportFormat::Bug {
         bail!(
-            "a bug report is of one run, and {} is an experiment: give one of the folders in its `watched`",
+            "a bug report needs one run, and {} is an experiment\nfix: name one of the folders in its `watched`",
             arguments.bundle.display()
         );
     }

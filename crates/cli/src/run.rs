@@ -3,7 +3,6 @@
 use crate::arguments::{PrivateServerArguments, RunArguments};
 use crate::credentials;
 use crate::exit::NoConsent;
-use crate::load_arguments::ResultArguments;
 use crate::output::{put, say};
 use crate::public_command::{our_arguments, public_command};
 use crate::show;
@@ -20,7 +19,7 @@ use scaleprof_workload::schema::SCHEMA;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(arguments: RunArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     let connections = arguments.ladder.rungs()?;
     // Before a password is asked for.
     let mut load = arguments.load.options()?;
@@ -36,8 +35,8 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
                             "Your statements are carried out as they are, wherever they write; their default schema is {SCHEMA}."
                         ),
                         _ => format!(
-                            "Its tables are kept in the schema {SCHEMA}, and what an earlier load left there is replaced where it does not \
-                             fit; no other schema is written to."
+                            "Tables go into the schema {SCHEMA}; no other schema is written to. Unsuitable tables of \
+                             an earlier load are replaced."
                         ),
                     }
                 ))?;
@@ -65,7 +64,12 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     if arguments.try_remedies {
         trying::check(&options)?;
     }
-    carry_out(&options, &arguments.result, arguments.try_remedies)
+    let shown = Shown {
+        json: arguments.result.json,
+        try_remedies: arguments.try_remedies,
+        quiet,
+    };
+    carry_out(&options, &shown)
 }
 
 /// A private server and those beside it.
@@ -108,7 +112,7 @@ fn private(
 /// Waits for a yes.
 fn ask(question: &str) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
-        let words = "the load needs your consent and there is no terminal to ask on: give --yes";
+        let words = "consent is missing, and there is no terminal to ask on\nfix: give --yes";
         return Err(NoConsent(words.to_owned()).into());
     }
     eprint!("{question}");
@@ -121,13 +125,20 @@ fn ask(question: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Runs and shows what came of it. `try_remedies`: see [`crate::trying`].
-fn carry_out(options: &RunOptions, shown: &ResultArguments, try_remedies: bool) -> anyhow::Result<ExitCode> {
+/// What is made of a run and printed.
+struct Shown {
+    json: bool,
+    try_remedies: bool,
+    quiet: bool,
+}
+
+/// Runs and shows what came of it.
+fn carry_out(options: &RunOptions, shown: &Shown) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
     let mut progress = TerminalProgress::new(shown.quiet);
     let result = run(options, &stop, &mut progress);
     progress.finish();
-    let result = match try_remedies {
+    let result = match shown.try_remedies {
         true => trying::after(options, result?, &stop, shown.quiet)?,
         false => result?,
     };

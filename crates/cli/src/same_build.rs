@@ -29,8 +29,8 @@ pub(crate) fn must_have_run(
     };
     if ran != given {
         bail!(
-            "{} is another build of {name} than the one that ran (it has {given}, the bundle is of {ran}): addresses of one mean \
-             nothing in the other; give the file that ran",
+            "{} is another build of {name} (build-id {given}, in the bundle {ran}), so addresses differ\nfix: name the \
+             file that ran",
             path.display()
         );
     }

@@ -22,12 +22,12 @@ struct Listing {
     servers: Vec<Build>,
 }
 
-pub(crate) fn execute(arguments: &ServersArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn execute(arguments: &ServersArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     let shelf = Shelf::at(&Shelf::default_path())?;
     match &arguments.command {
         None => list(&shelf, arguments.list.json)?,
         Some(ServersCommand::List(list_arguments)) => list(&shelf, list_arguments.json)?,
-        Some(ServersCommand::Fetch(arguments)) => fetch_one(&shelf, arguments)?,
+        Some(ServersCommand::Fetch(arguments)) => fetch_one(&shelf, arguments, quiet)?,
         Some(ServersCommand::Remove { names }) => {
             // All of them are looked for before the first one goes.
             for name in names {
@@ -62,7 +62,7 @@ fn list(shelf: &Shelf, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fetch_one(shelf: &Shelf, arguments: &FetchArguments) -> anyhow::Result<()> {
+fn fetch_one(shelf: &Shelf, arguments: &FetchArguments, quiet: bool) -> anyhow::Result<()> {
     let request = Request {
         source: arguments.source.parse()?,
         name: arguments.name.clone(),
@@ -71,14 +71,14 @@ fn fetch_one(shelf: &Shelf, arguments: &FetchArguments) -> anyhow::Result<()> {
         repository: arguments.repository.clone(),
     };
     let stop = stop::flag()?;
-    let mut progress = FetchProgress::new(arguments.quiet);
+    let mut progress = FetchProgress::new(quiet);
     let result = fetch(shelf, &request, &mut progress, &stop);
     progress.finish();
     let (there, new) = match result? {
         Fetched::New(there) => (there, true),
         Fetched::WasThere(there) => (there, false),
     };
-    if arguments.quiet {
+    if quiet {
         say!("{}", there.path.display());
         return Ok(());
     }
@@ -86,7 +86,7 @@ fn fetch_one(shelf: &Shelf, arguments: &FetchArguments) -> anyhow::Result<()> {
     table::print(shelf, std::slice::from_ref(&build))?;
     match new {
         true => say!("\nfetched: scaleprof run --server {}", there.name),
-        false => say!("\n{} was there already; --replace fetches it again", there.name),
+        false => say!("\n{} exists already; --replace fetches it again", there.name),
     }
     Ok(())
 }

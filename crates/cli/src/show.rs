@@ -1,6 +1,7 @@
 //! Closing words: the table, the bundle's place, and times.
 
-use crate::legible::legible;
+use crate::error_text;
+use crate::global_arguments::has_colours;
 use anyhow::Context;
 use scaleprof_analysis::unfinished;
 use scaleprof_bundle::{Bundle, Summary};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn opened(path: &Path) -> anyhow::Result<Bundle> {
     let bundle = Bundle::open(path)?;
     for words in unfinished(&bundle) {
-        eprintln!("warning: {}", legible(&words));
+        eprintln!("{}", error_text::warning(&words));
     }
     Ok(bundle)
 }
@@ -26,7 +27,7 @@ pub(crate) fn table(summary: &Summary) -> String {
 pub(crate) fn style() -> text::Style {
     let on_terminal = std::io::stdout().is_terminal();
     text::Style {
-        colour: on_terminal && std::env::var_os("NO_COLOR").is_none(),
+        colour: has_colours(),
         width: on_terminal
             .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
             .flatten()

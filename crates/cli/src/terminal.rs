@@ -1,5 +1,6 @@
 //! Progress on the terminal: which rung, seconds left, live throughput.
 
+use crate::error_text;
 use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_analysis::numbers::counted;
@@ -190,7 +191,7 @@ impl Progress for TerminalProgress {
     fn warning(&mut self, text: &str) {
         // The same lack shows in every measurement; once is enough.
         if self.said.insert(text.to_owned()) {
-            self.bar.suspend(|| eprintln!("warning: {}", legible(text)));
+            self.bar.suspend(|| eprintln!("{}", error_text::warning(text)));
         }
     }
 }

@@ -13,13 +13,13 @@ pub(crate) struct TlsArguments {
     /// Encryption of all connections [default: preferred over TCP, verify-ca with --ssl-ca, disabled over a socket]
     #[arg(long, value_name = "MODE", value_parser = one_of::<TlsMode>(TLS_MODES), ignore_case = true)]
     pub(crate) ssl_mode: Option<TlsMode>,
-    /// CA certificates, in PEM, that the server's must come from
+    /// CA certificates, in PEM, to verify the server's certificate
     #[arg(long, value_name = "FILE")]
     pub(crate) ssl_ca: Option<PathBuf>,
-    /// Our own certificate, for accounts that REQUIRE X509
+    /// Client certificate, for accounts that REQUIRE X509
     #[arg(long, value_name = "FILE")]
     pub(crate) ssl_cert: Option<PathBuf>,
-    /// The key of our own certificate
+    /// Key of the client certificate
     #[arg(long, value_name = "FILE")]
     pub(crate) ssl_key: Option<PathBuf>,
 }

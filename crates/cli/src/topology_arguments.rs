@@ -11,7 +11,8 @@ use scaleprof_server::{CpuSet, Replication, ReplicationMethod};
 #[command(next_help_heading = "Private server (the default)")]
 #[group(id = "topology", multiple = true, conflicts_with = "address")]
 pub(crate) struct TopologyArguments {
-    /// How replicas follow the server; group is MySQL's, galera MariaDB's. What they replay and how far they are behind is measured
+    /// Replicas and how they follow the server; group is MySQL's, galera MariaDB's. Their replay rate
+    /// and lag are measured
     #[arg(long, value_name = "METHOD", conflicts_with = "neighbours",
         value_parser = one_of::<ReplicationMethod>(REPLICATION_METHODS))]
     pub(crate) replication: Option<ReplicationMethod>,
@@ -19,7 +20,7 @@ pub(crate) struct TopologyArguments {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "replication",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPLICAS)))]
     pub(crate) replicas: u32,
-    /// So many servers like it bear the same load at the same time
+    /// Number of neighbours: identical servers under the same load at the same time
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_NEIGHBOURS)))]
     pub(crate) neighbours: Option<u32>,
@@ -38,7 +39,7 @@ impl TopologyArguments {
             (None, Some(count)) => Company::Neighbours(count),
             (None, None) if self.cpus_others.is_some() => {
                 anyhow::bail!(
-                    "--cpus-others goes with --replication or --neighbours: without them there is no server beside it"
+                    "--cpus-others requires --replication or --neighbours: without them there is only one server"
                 )
             }
             (None, None) => Company::Alone,

@@ -1,5 +1,6 @@
 //! `run --try`: what the findings advise is tried, and the measured effect stands with them.
 
+use crate::error_text;
 use crate::experiment_progress::TerminalExperiment;
 use crate::output::say;
 use crate::show;
@@ -17,7 +18,8 @@ pub(crate) fn check(options: &RunOptions) -> anyhow::Result<()> {
     let folder = folder_beside(&options.output);
     if folder.exists() {
         bail!(
-            "{} is there already, and --try keeps its server starts there: remove it, or name another folder with --output",
+            "{} exists already, and --try writes its server starts there\nfix: remove it, or name another folder with \
+             --output",
             folder.display()
         );
     }
@@ -47,9 +49,7 @@ pub(crate) fn after(
         } else {
             "settings that are"
         };
-        eprintln!(
-            "Not tried: {others} {settings} advised for another rung, or less urgently; `experiment --vary` tries any."
-        );
+        eprintln!("Not tried: {others} {settings} for another rung or of less effect; `experiment --vary` tries any.");
     }
     let mut progress = TerminalExperiment::new(quiet);
     let tried = try_remedies(options, &result.summary.findings, stop, &mut progress);
@@ -62,7 +62,10 @@ pub(crate) fn after(
         show::write_whole(&page, experiment_page::render(&trials.outcome))
     });
     if let Err(error) = kept {
-        eprintln!("warning: what was tried is not kept: {error:#}");
+        eprintln!(
+            "{}",
+            error_text::warning(&format!("what was tried is not kept: {error:#}"))
+        );
     }
     if stop.load(Ordering::Relaxed) {
         result.problem = Some(RunError::Stopped);

@@ -20,13 +20,16 @@ pub enum RunError {
         death: String,
     },
     /// The server's disk is full: it stands still.
-    #[error("the server's disk is full ({free_mib} MiB free): free some, or use --work-dir on another disk")]
+    #[error(
+        "the server's disk is full ({free_mib} MiB free)\nfix: free space, or name a folder on another disk with \
+             --work-dir"
+    )]
     DiskFull {
         /// What is free.
         free_mib: u64,
     },
     /// The server answers nothing.
-    #[error("with {} no statement was answered for {seconds} seconds: see what they wait for with SHOW PROCESSLIST, or use fewer connections", in_words(*.connections))]
+    #[error("with {} no statement was answered for {seconds} seconds\nfix: check SHOW PROCESSLIST, or use fewer connections", in_words(*.connections))]
     StoodStill {
         /// How long.
         seconds: u32,
@@ -35,8 +38,8 @@ pub enum RunError {
     },
     /// An attached server has no room for the load beside its own users.
     #[error(
-        "the load needs {wanted} of the server's {limit}, which allows {allowed} and has {taken} in use; a tenth of the \
-         rest is left to its own users. {advice}, or raise {limit}"
+        "the load needs {wanted} of the server's {limit}: {allowed} allowed, {taken} in use, a tenth of the rest is \
+         reserved\nfix: {advice}, or raise {limit}"
     )]
     NoRoom {
         /// The server's setting.
@@ -51,7 +54,7 @@ pub enum RunError {
         advice: &'static str,
     },
     /// Somebody else loads the same server.
-    #[error("another scaleprof loads this server: it holds the lock 'scaleprof_load'. Wait for its end")]
+    #[error("another scaleprof loads this server (it has the lock 'scaleprof_load')\nfix: wait until it ends")]
     AnotherLoad,
     /// The load's tables.
     #[error(transparent)]
@@ -85,8 +88,8 @@ pub enum RunError {
     Tpcc(#[from] TpccOptionsError),
     /// TPC-C's tables are not consistent.
     #[error(
-        "{when} TPC-C's tables break {} of the 12 consistency conditions: {}. Either the server lost or doubled what it had \
-         committed, or somebody else changed the tables of schema scaleprof_load",
+        "{when} the TPC-C tables violate {} of the 12 consistency conditions ({}): commits were lost or doubled, or \
+         another client changed schema scaleprof_load",
         .violations.len(),
         .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
@@ -111,7 +114,7 @@ pub enum RunError {
         source: Box<scaleprof_wire::Error>,
     },
     /// Limit of open files.
-    #[error("{wanted} connections need more open files than the limit of {limit}: raise it with `ulimit -n {}`", .wanted + 256)]
+    #[error("{wanted} connections need more open files than the limit of {limit}\nfix: raise it with `ulimit -n {}`", .wanted + 256)]
     OpenFiles {
         /// Connections wanted.
         wanted: u32,

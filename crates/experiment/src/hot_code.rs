@@ -88,16 +88,16 @@ fn unseen(bundle: &Bundle) -> CheckItem {
     CheckItem::warn(
         TOPIC,
         format!("no stack was sampled, so nothing is known of its hot code: {why}"),
-        "watch it while it is at work: scaleprof check --pid PID, or scaleprof run with its probe on",
+        "watch it under load: scaleprof check --pid PID, or scaleprof run with its probe",
     )
 }
 
-fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<CheckItem> {
-    let item = |status, what, mend| CheckItem {
+fn items(code: &NamedCode, fix: impl Fn(&NamedFile) -> Option<String>) -> Vec<CheckItem> {
+    let item = |status, what, fix| CheckItem {
         topic: TOPIC,
         status,
         message: what,
-        fix: mend,
+        fix,
         log: Vec::new(),
     };
     let Some(named) = code.named_share() else {
@@ -132,13 +132,13 @@ fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<C
             file.unnamed / code.seconds * 100.0
         );
         let nothing = || match is_a_file(file) {
-            true => "no such file of that build-id was found here; where the server runs: scaleprof check --pid PID",
+            true => "no file of that build-id here; on the server's machine: scaleprof check --pid PID",
             false => "no file has names for it: it was made while the program ran, or its stack was not kept",
         };
         found.push(item(
             Status::Warn,
             what,
-            Some(mend(file).unwrap_or_else(|| nothing().to_owned())),
+            Some(fix(file).unwrap_or_else(|| nothing().to_owned())),
         ));
     }
     found
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_hole_is_told_with_the_command_that_mends_it() {
+    fn a_file_with_a_hole_is_told_with_the_command_that_fixes_it() {
         let found = items(
             &code(vec![file("mysqld", 8.0, 0.0), file("libc.so.6", 1.0, 1.0)]),
             |file| (file.module == "libc.so.6").then(|| "apt-get install libc6-dbg".to_owned()),

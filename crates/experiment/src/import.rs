@@ -51,8 +51,8 @@ const NO_TIME: &str =
     "what its samples stand for is not known as time: figures per second are shares, and 1 is all of it";
 
 /// What to say of counts that do not tell how long was counted.
-const NO_ELAPSED: &str = "perf stat's -x and -j do not say how long it counted, so it is taken as as long as the recording: count duration_time \
-                          too (-e duration_time)";
+const NO_ELAPSED: &str = "perf stat -x and -j have no duration, so that of the recording is used; also count \
+                          duration_time (-e duration_time)";
 
 /// A recording that is alone and has no more samples is summed up from memory while it is written: reading a few of them back takes longer
 /// than writing them. Of more the columns that are read back take less room.
@@ -338,7 +338,10 @@ impl Import<'_> {
         let told = FairSample::of(recording, others.first());
         if told.flat_has_callers {
             self.warn(
-                format!("recording {number}: the one that --flat gives for it has call graphs too, so what taking them changed is in both"),
+                format!(
+                    "recording {number}: its --flat recording has call graphs too, so their effect on the load \
+                         is unknown"
+                ),
                 progress,
             );
         }

@@ -53,9 +53,8 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
     (matter && late.median_ns > usual).then(|| {
         let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
         format!(
-            "{at} the server stood still when a measurement\u{2019}s time was up: of {} transactions that were under way then half took over {:.0} ms, \
-             where before one in a hundred of those under way took over {:.1} ms; they are not in the response times, which look better \
-             than they were",
+            "{at} the server stalled at the end of a measurement: {} transactions were in flight, half over {:.0} ms (99th \
+             percentile in flight before: {:.1} ms); response times exclude them",
             late.transactions,
             milliseconds(late.median_ns),
             milliseconds(usual)
@@ -97,7 +96,7 @@ mod tests {
     fn a_stall_at_the_end_is_told() {
         let stalled = told(&[(9, 29_000), (10, 900)], 512, 4400).expect("a stall");
         assert!(
-            stalled.contains("of 512 transactions") && stalled.contains("4400 ms"),
+            stalled.contains("512 transactions were in flight") && stalled.contains("4400 ms"),
             "{stalled}"
         );
         assert_eq!(told(&[(9, 29_000), (10, 900)], 2, 4400), None);

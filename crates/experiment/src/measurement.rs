@@ -272,17 +272,16 @@ impl MeasurementContext<'_> {
         }
         let with = in_words(connections);
         match unfinished::kill(control, &target.credentials().user, unfinished) {
-            Ok(Killed { told: 0, .. }) => None,
-            Ok(Killed { told, left: 0 }) => Some(format!(
-                "{told} transactions were still under way 10 s after the end of a measurement with {with}: they were ended with \
-                 KILL and are in no figure"
+            Ok(Killed { killed: 0, .. }) => None,
+            Ok(Killed { killed, left: 0 }) => Some(format!(
+                "{killed} transactions were in flight 10 s after a measurement with {with}; scaleprof killed them, \
+                 and no figure includes them"
             )),
             Ok(Killed { left, .. }) => Some(format!(
-                "{left} transactions of a measurement with {with} go on although they were told to end: they disturb the \
-                 measurements behind it"
+                "{left} transactions of a measurement with {with} did not end after KILL and disturb later measurements"
             )),
             Err(_) => Some(format!(
-                "transactions of a measurement with {with} may go on: the server did not let us end them"
+                "transactions of a measurement with {with} may still run: the server refused to kill them"
             )),
         }
     }

@@ -124,7 +124,7 @@ pub(crate) fn public_settings(
                 name: name.clone(),
                 value: value.clone(),
                 default_value: origin.default.filter(|default| is_public(name, default)),
-                set_by: origin.set_by.map(|by| by.word().to_owned()),
+                set_by: origin.set_by,
             }
         })
         .collect()
@@ -172,7 +172,7 @@ fn is_plain(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_server::SetBy;
+    use scaleprof_vocabulary::SettingSource;
 
     #[test]
     fn names_and_places_are_left_out() {
@@ -222,14 +222,26 @@ mod tests {
             default: Some(default.to_owned()),
         };
         let origins: BTreeMap<String, VariableOrigin> = [
-            ("innodb_io_capacity".to_owned(), origin(SetBy::OptionFile, "200")),
-            ("innodb_flush_method".to_owned(), origin(SetBy::Default, "/home/anna")),
+            (
+                "innodb_io_capacity".to_owned(),
+                origin(SettingSource::OptionFile, "200"),
+            ),
+            (
+                "innodb_flush_method".to_owned(),
+                origin(SettingSource::Default, "/home/anna"),
+            ),
         ]
         .into();
         let rows = public_settings(&variables, &origins);
         let found: Vec<_> = rows
             .iter()
-            .map(|row| (row.value.as_str(), row.default_value.as_deref(), row.set_by.as_deref()))
+            .map(|row| {
+                (
+                    row.value.as_str(),
+                    row.default_value.as_deref(),
+                    row.set_by.map(SettingSource::name),
+                )
+            })
             .collect();
         assert_eq!(
             found,

@@ -199,8 +199,7 @@ fn shares_cpus(server: &ServerChoice, placement: &Placement) -> Option<String> {
         (false, false) => "the server and the client",
     };
     Some(format!(
-        "the servers beside it ({words}) run on CPUs of {with}: what they take of them is part of what was measured \
-         (--cpus-others gives them others)"
+        "the other servers ({words}) share CPUs with {with}, so their CPU use affects this run; separate them with --cpus-others"
     ))
 }
 
@@ -259,8 +258,8 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
             }
         }
         Target::Attached(_) => progress.remains(&format!(
-            "the load's tables stay on the server in the schema {SCHEMA}, for the next run to use: --drop-schema drops them at the end of a \
-             run, and so does DROP DATABASE {SCHEMA}"
+            "the tables stay in the schema {SCHEMA} for the next run; --drop-schema removes them after a run, and so \
+             does DROP DATABASE {SCHEMA}"
         )),
     }
     if let ServerChoice::Private { cache_size: None, .. } = &options.server

@@ -19,9 +19,8 @@ pub enum SharedDataError {
     Symbols(#[from] SymbolError),
     /// Nothing names them.
     #[error(
-        "nothing names the variables of {0}: it is stripped, and no debug file or list of symbols belongs to it. Install its debug \
-         symbols (Debian and Ubuntu: PACKAGE-dbgsym), run scripts/fetch-symbols for the distribution's MariaDB, or name an unstripped \
-         build"
+        "{0} is stripped, and no debug file or symbol list for it was found\nfix: install its debug symbols (Debian, \
+         Ubuntu: PACKAGE-dbgsym), or name an unstripped build"
     )]
     NoNames(String),
 }

@@ -123,10 +123,7 @@ impl Target {
             Target::Attached(Attach {
                 endpoint: Endpoint::Tcp { .. },
                 ..
-            }) => {
-                "the server was reached over TCP, which does not say where its process is: on the server's own machine give \
-                 --socket"
-            }
+            }) => "the process of a server over TCP is unknown. On the server's machine, give --socket",
             _ => "the process behind the socket is no server that can be seen from here",
         }
     }

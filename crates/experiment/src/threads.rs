@@ -174,8 +174,8 @@ impl ThreadWatch {
         let without_room = self.code_found_no_room.then(|| {
             (
                 "stacks through libraries that were loaded late".to_owned(),
-                "the server loaded more code than the watch keeps room for: stacks through it end there; attach anew, and \
-                 there is room for all of it"
+                "the server loaded more code than the probe has room for, so stacks through it end there. Attach \
+                 again"
                     .to_owned(),
             )
         });
@@ -337,8 +337,8 @@ fn lacks_in_container(pid: u32) -> Vec<(String, String)> {
     let is_namesake = scaleprof_probe::pid_namespaces(pid).is_none_or(|depth| depth <= 1);
     let lack = (
         "holders of mutexes".to_owned(),
-        "the server runs in a container of its own process numbers, by which its mutexes name their owners; who woke a thread is told all \
-         the same"
+        "the server runs in a PID namespace of its own, whose numbers its mutexes have: holders are unknown, wakers \
+         are known"
             .to_owned(),
     );
     if is_namesake { Vec::new() } else { vec![lack] }
@@ -349,8 +349,8 @@ fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {
         .missing()
         .into_iter()
         .map(|lack| {
-            let mend = lack.command.map_or_else(String::new, |command| format!("; {command}"));
-            (lack.what, format!("{}{mend}", lack.why))
+            let fix = lack.command.map_or_else(String::new, |command| format!("; {command}"));
+            (lack.what, format!("{}{fix}", lack.why))
         })
         .collect();
     lacks.push((

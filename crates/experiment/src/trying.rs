@@ -5,7 +5,7 @@
 use crate::error::RunError;
 use crate::options::{RunOptions, ServerChoice};
 use crate::trials::{Design, Experiment, ExperimentError, ExperimentProgress, Plan, Variant};
-use scaleprof_analysis::trials::{ComparisonTold, FEWEST_PAIRS, Outcome, Verdict};
+use scaleprof_analysis::trials::{ComparisonTold, FEWEST_PAIRS, Outcome};
 use scaleprof_bundle::{Finding, Remedy, RemedyResult, without_folders};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,15 +150,7 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
         connections,
         throughput: whole.map(|whole| whole.ratio),
         pairs: whole.map_or(0, |whole| u32::try_from(whole.pairs).unwrap_or(u32::MAX)),
-        verdict: whole.map(|whole| {
-            match whole.verdict {
-                Verdict::Faster => "faster",
-                Verdict::Slower => "slower",
-                Verdict::NoDifference => "no_difference",
-                Verdict::Inconclusive => "inconclusive",
-            }
-            .to_owned()
-        }),
+        verdict: whole.map(|whole| whole.verdict),
         margin: whole.map(|whole| whole.margin),
         caveat: match whole {
             None => why_not().or_else(nothing_to_say).map(|why| without_folders(&why)),

@@ -288,7 +288,7 @@ impl Seat {
         let place = &self.turns.places()[self.number];
         (place.restless > 0).then(|| {
             format!(
-                "the server did not stand still within 0.1 s in {} of its {} rests: it took a part of what another was measured in",
+                "the server was not fully paused in {} of {} slices; its activity overlaps the slices of another server",
                 place.restless, place.rests
             )
         })

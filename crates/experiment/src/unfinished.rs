@@ -21,9 +21,9 @@ const UNKNOWN_THREAD: u16 = 1094;
 /// What became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Killed {
-    /// Connections that the server still worked for and was told to drop.
-    pub(crate) told: usize,
-    /// Those that it had not dropped a minute later.
+    /// Connections with a statement in flight, to which KILL was sent.
+    pub(crate) killed: usize,
+    /// Those that still ran a minute later.
     pub(crate) left: usize,
 }
 
@@ -49,7 +49,10 @@ pub(crate) fn kill(client: &mut Client, user: &str, connection_ids: &[u32]) -> R
         true => 0,
         false => wait(client, user, &ours, LONGEST)?.len(),
     };
-    Ok(Killed { told: busy.len(), left })
+    Ok(Killed {
+        killed: busy.len(),
+        left,
+    })
 }
 
 /// Waits until the server has let our connections go, but not too long; gives those that it has not.

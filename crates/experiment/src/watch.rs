@@ -76,8 +76,8 @@ pub enum WatchError {
     },
     /// It is something else.
     #[error(
-        "process {pid} is '{name}', not a server that scaleprof knows (mysqld, mariadbd); servers that run: \
-         pgrep -l 'mysqld|mariadbd'; --any-process watches it all the same"
+        "process {pid} is '{name}', not a mysqld or mariadbd\nfix: find servers with pgrep -l 'mysqld|mariadbd', or watch \
+         it with --any-process"
     )]
     NotAServer {
         /// As given.
@@ -138,7 +138,7 @@ pub fn watch(
     }
     missing.insert(
         "server.shares_cpus_with_client".to_owned(),
-        "there is no client of ours".to_owned(),
+        "attach sends no load, so it has no client".to_owned(),
     );
     let mut warnings = Vec::new();
     let mut sampler = sampler(request.pid, &mut warnings, &mut missing);

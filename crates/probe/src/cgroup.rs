@@ -131,7 +131,7 @@ fn parent_folder(pid: u32) -> Result<PathBuf, ProbeError> {
     })?;
     let folder = cgroup_paths::folder_of(&hierarchy, &read(format!("/proc/{pid}/cgroup"))?).ok_or_else(|| {
         no(
-            "the server's cgroup lies outside of this container",
+            "the server's cgroup is outside of this container",
             "run scaleprof in the server's own container or on the host",
         )
     })?;

@@ -94,7 +94,7 @@ fn capabilities(privileges: Privileges) -> CheckItem {
     const TOPIC: &str = "capabilities";
     let unavailable = privileges.unavailable();
     if unavailable.is_empty() {
-        return CheckItem::ok(TOPIC, "all that scaleprof uses are here");
+        return CheckItem::ok(TOPIC, "all required ones are present");
     }
     let each: Vec<String> = unavailable
         .iter()
@@ -162,10 +162,9 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
                 _ if !privileges.may_count_machine() => {
                     format!("to see whether there are any: {}", privileges.fix())
                 }
-                Some(name) => format!(
-                    "give this machine ({name}) a PMU in its settings (for QEMU: -cpu host,pmu=on), or use bare metal; \
-                     until then the iron law uses CPU seconds per transaction"
-                ),
+                Some(name) => {
+                    format!("give the virtual machine ({name}) a PMU (QEMU: -cpu host,pmu=on), or use bare metal")
+                }
                 None => "sudo sysctl -w kernel.perf_event_paranoid=-1, then: perf stat -e cycles true".to_owned(),
             };
             CheckItem::missing(TOPIC, reason, fix)

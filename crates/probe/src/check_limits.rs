@@ -101,7 +101,7 @@ pub(crate) fn limit_items(facts: &MachineFacts, cgroup: &CgroupLimits, wanted: W
             facts.memory_available_bytes,
             memory,
             format!(
-                "lower --connections, or free memory: {} MiB are wanted by an estimate",
+                "lower --connections, or free memory: about {} MiB required",
                 memory >> 20
             ),
         ),
@@ -112,7 +112,7 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
     let shown = |value: Option<u64>| value.map_or("unlimited".to_owned(), |v| v.to_string());
     let enough = |value: Option<u64>| value.is_none_or(|value| value >= needed);
     let what = format!(
-        "{} of at most {}; {needed} are wanted",
+        "{} of at most {}; {needed} required",
         shown(limit.soft),
         shown(limit.hard)
     );
@@ -136,12 +136,12 @@ fn at_least(topic: &'static str, value: Option<u64>, needed: u64, fix: String) -
     };
     let wanted = words(needed);
     match value {
-        Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} are wanted", words(value))),
-        Some(value) => CheckItem::required(topic, format!("{}; {wanted} are wanted", words(value)), fix),
+        Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} required", words(value))),
+        Some(value) => CheckItem::required(topic, format!("{}; {wanted} required", words(value)), fix),
         // What would be set might be less than what is there.
         None => CheckItem::warn(
             topic,
-            format!("it cannot be read here; {wanted} are wanted"),
+            format!("unreadable here; {wanted} required"),
             "look at it on the host",
         ),
     }
@@ -258,7 +258,7 @@ mod tests {
         ] {
             let item = items.iter().find(|item| item.topic.contains(topic)).expect("looked at");
             assert_eq!(item.status, Status::Warn, "{item:?}");
-            assert!(item.message.contains("cannot be read"), "{item:?}");
+            assert!(item.message.contains("unreadable"), "{item:?}");
             assert!(!item.fix.as_deref().unwrap_or_default().contains("sysctl"), "{item:?}");
         }
     }

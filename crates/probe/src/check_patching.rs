@@ -23,7 +23,7 @@ fn item(cpu_model: Option<&str>, isolated: Option<String>) -> CheckItem {
         Some(cpus) => CheckItem::warn(
             TOPIC,
             format!("a watch of a busy server interrupts the isolated CPUs {cpus} too, 50 to 500 times a second"),
-            "attach once instead of again and again: scaleprof attach --pid PID --wait-budget 100",
+            "attach once instead of repeatedly: scaleprof attach --pid PID --wait-budget 100",
         ),
         None => CheckItem::ok(
             TOPIC,

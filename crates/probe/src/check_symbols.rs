@@ -142,7 +142,7 @@ pub(crate) fn symbol_items(
         None => CheckItem::new(
             "build-id of the server",
             Status::Warn,
-            "the binary has none: runs of different builds cannot be told apart by it",
+            "the binary has none, so runs of different builds cannot be distinguished",
             Some("link the server with -Wl,--build-id".to_owned()),
         ),
     };

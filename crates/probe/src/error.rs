@@ -48,7 +48,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// A file of the kernel has a form that this program does not know.
-    #[error("{what} has a form that scaleprof does not know; please report it with: uname -r")]
+    #[error("{what} has an unknown format\nfix: please report it with: uname -r")]
     Form {
         /// Which file.
         what: String,

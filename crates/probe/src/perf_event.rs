@@ -310,8 +310,8 @@ pub(crate) fn explain(event: Event, error: &io::Error, paranoid: &str) -> String
             how_to_get_privileges()
         ),
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) if event.is_hardware() => format!(
-            "this machine has no hardware counter for {name}: most virtual machines hide them; use a bare-metal host \
-             or a machine type that passes the PMU through"
+            "no hardware counter for {name}: most virtual machines have none; use bare metal or a machine type with \
+             a PMU"
         ),
         Some(libc::EMFILE | libc::ENFILE) => {
             format!("no file descriptor was left for counting {name}; ulimit -n 65536")
@@ -369,7 +369,7 @@ mod tests {
     fn what_can_be_helped_names_the_way_out() {
         for (code, way_out) in [
             (libc::EACCES, "sysctl -w"),
-            (libc::ENOENT, "bare-metal"),
+            (libc::ENOENT, "bare metal"),
             (libc::EMFILE, "ulimit -n"),
             (libc::EBUSY, "ps -C perf"),
         ] {

@@ -129,7 +129,7 @@ impl Listener {
             }
         }
         if self.lost {
-            return Err("so many threads ended at once that the kernel dropped its messages about them".to_owned());
+            return Err("too many threads ended at once: the kernel dropped its messages about them".to_owned());
         }
         Ok(self.ended)
     }

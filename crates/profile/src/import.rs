@@ -249,9 +249,7 @@ impl ReadOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It is of no known format.
-    #[error(
-        "it is no recording that scaleprof knows: {found}. perf.data is what `perf record` writes; {known} are read"
-    )]
+    #[error("unknown format of a recording: {found}. perf.data is what `perf record` writes; {known} are read")]
     UnknownFormat {
         /// How it begins, in words.
         found: String,
@@ -271,7 +269,7 @@ pub enum ImportError {
         what: String,
     },
     /// It has no event of that name.
-    #[error("it has no event {asked:?}; it has {present}: give one of these to --event")]
+    #[error("it has no event {asked:?}, but {present}\nfix: choose one with --event")]
     NoSuchEvent {
         /// As asked for.
         asked: String,

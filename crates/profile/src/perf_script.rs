@@ -344,8 +344,8 @@ impl Reader<'_> {
                     0 if options.process.is_none() => "none is of a thread".to_owned(),
                     0 => "none is of that process".to_owned(),
                     count => format!(
-                        "{count} samples have neither a stack nor an address that can be read: record with -g, and print all fields (`perf script` \
-                         without -F)"
+                        "{count} samples have neither a stack nor a readable address: record with -g, and print all \
+                         fields (`perf script` without -F)"
                     ),
                 },
             });
@@ -377,8 +377,8 @@ impl Reader<'_> {
         let by_thread = !self.tells_processes && self.of_others > 0;
         if let (true, Some(asked)) = (by_thread, self.process) {
             recording.warnings.push(format!(
-                "the text tells threads without their processes, so that --process {asked} took the threads of that name or number and \
-                 left out {} samples of others; print it with `perf script -F +pid`",
+                "the text has no PIDs, so --process {asked} took threads of that name or number and skipped {} \
+                 samples. Print it with `perf script -F +pid`",
                 self.of_others
             ));
         }
@@ -386,7 +386,7 @@ impl Reader<'_> {
         let others: Vec<&str> = others.map(|(name, _)| name.as_str()).collect();
         if !others.is_empty() && !self.events.is_empty() {
             let (taken, others) = (self.events.join(" and "), others.join(", "));
-            let warning = format!("of its events {taken} was taken; --event takes another one: {others}");
+            let warning = format!("event {taken} was read; choose another with --event: {others}");
             recording.warnings.push(warning);
         }
         recording.without_kernel = event.is_some_and(|event| leaves_out_the_kernel(event));

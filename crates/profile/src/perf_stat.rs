@@ -34,7 +34,7 @@ pub enum PerfStatError {
     #[error("no line is a count of perf stat, as text, with -x or with -j")]
     NoCounts,
     /// Counts of parts of the machine.
-    #[error("line {line}: counts by CPU, core, socket or thread; give those of perf stat without -A and --per-...")]
+    #[error("line {line}: counts by CPU, core, socket or thread; use perf stat without -A and --per-...")]
     ByPart {
         /// From 1.
         line: usize,

@@ -28,9 +28,7 @@ pub fn render(outcome: &Outcome) -> String {
     }
     for doubt in &outcome.session.caveats {
         let words = for_markup(doubt);
-        body.push_str(&format!(
-            "<p class=\"doubt\">This session is not to be relied on: {words}.</p>\n"
-        ));
+        body.push_str(&format!("<p class=\"doubt\">Unreliable session: {words}.</p>\n"));
     }
     for variant in &outcome.variants {
         if let Some(why) = &variant.dropped_reason {
@@ -42,8 +40,8 @@ pub fn render(outcome: &Outcome) -> String {
         body.push_str("<h2>Throughput of all variants</h2>\n");
         body.push_str(&curves);
         body.push_str(
-            "<p class=\"muted\">Geometric means over the starts, with 95 % intervals that hold the drift of the session too: \
-             whether two variants differ is told by their ratios below.</p>\n",
+            "<p class=\"muted\">Geometric means over the replicates, with 95 % intervals that include the drift of \
+             the session; the ratios below compare variants.</p>\n",
         );
     }
     for comparison in &outcome.comparisons {

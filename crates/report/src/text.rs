@@ -73,7 +73,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
         notes.extend(ledger::reason(summary));
         if !hidden.is_empty() {
             let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
-            notes.push(format!("Left out at this width: {}.", names.join(", ")));
+            notes.push(format!("Omitted at this width: {}.", names.join(", ")));
         }
         notes.extend(reasons(&summary.rungs));
     }

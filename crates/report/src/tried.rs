@@ -2,6 +2,7 @@
 
 use crate::figures::percent;
 use scaleprof_bundle::{Estimate, RemedyResult};
+use scaleprof_vocabulary::ExperimentVerdict;
 
 /// Such as `innodb_sync_spin_loops = 5: faster, +12.0 % (+4.0 % to +21.0 %) at 512 connections`.
 pub(crate) fn words(tried: &RemedyResult) -> String {
@@ -12,22 +13,22 @@ pub(crate) fn words(tried: &RemedyResult) -> String {
         let why = tried
             .caveat
             .as_deref()
-            .unwrap_or("no pair of starts was measured whole");
+            .unwrap_or("no pair of starts was measured completely");
         return format!("{remedy}: not measured, because {why}");
     };
-    let verdict = match (tried.verdict.as_deref(), tried.margin) {
-        (Some("faster"), _) => "faster".to_owned(),
-        (Some("slower"), _) => "slower".to_owned(),
-        (Some("no_difference"), Some(margin)) => format!("no difference beyond {}", percent(margin)),
-        _ => "cannot be told".to_owned(),
+    let verdict = tried.verdict.unwrap_or(ExperimentVerdict::Inconclusive);
+    let above = match (verdict, tried.margin) {
+        (ExperimentVerdict::NoDifference, Some(margin)) => format!(" above {}", percent(margin)),
+        _ => String::new(),
     };
+    let verdict = verdict.label();
     let doubt = tried
         .caveat
         .as_ref()
-        .map_or(String::new(), |doubt| format!("; not to be relied on: {doubt}"));
+        .map_or(String::new(), |doubt| format!("; not reliable: {doubt}"));
     let pairs = tried.pairs;
     format!(
-        "{remedy}: {verdict}, {} at {connections} connections ({pairs} pairs of starts){doubt}",
+        "{remedy}: {verdict}{above}, {} at {connections} connections ({pairs} pairs of starts){doubt}",
         change(throughput)
     )
 }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
     use scaleprof_bundle::Remedy;
 
-    fn tried(verdict: Option<&str>) -> RemedyResult {
+    fn tried(verdict: Option<ExperimentVerdict>) -> RemedyResult {
         RemedyResult {
             remedy: Remedy {
                 setting: "a".to_owned(),
@@ -61,7 +62,7 @@ mod tests {
                 high: Some(1.21),
             }),
             pairs: 6,
-            verdict: verdict.map(str::to_owned),
+            verdict,
             margin: Some(0.02),
             caveat: None,
         }
@@ -71,16 +72,16 @@ mod tests {
     fn the_effect_is_told_with_its_interval() {
         let of = |verdict| words(&tried(Some(verdict)));
         assert_eq!(
-            of("faster"),
+            of(ExperimentVerdict::Faster),
             "a = 5: faster, +12.0 % (+4.0 % to +21.0 %) at 512 connections (6 pairs of starts)"
         );
-        assert!(of("no_difference").contains("no difference beyond 2.0 %"));
-        assert!(of("inconclusive").contains("cannot be told"));
+        assert!(of(ExperimentVerdict::NoDifference).contains("no difference above 2.0 %"));
+        assert!(of(ExperimentVerdict::Inconclusive).contains("inconclusive"));
         let doubtful = RemedyResult {
             caveat: Some("it drifted".to_owned()),
-            ..tried(Some("faster"))
+            ..tried(Some(ExperimentVerdict::Faster))
         };
-        assert!(words(&doubtful).ends_with("; not to be relied on: it drifted"));
+        assert!(words(&doubtful).ends_with("; not reliable: it drifted"));
     }
 
     #[test]

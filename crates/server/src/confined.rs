@@ -63,9 +63,9 @@ pub(crate) const VERSION: [&str; 2] = ["--no-defaults", "--version"];
 /// Why it did not say anything.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unheard {
-    #[error("asked for its --version it printed more than {} KiB", .0 >> 10)]
+    #[error("its --version printed more than {} KiB", .0 >> 10)]
     TooMuch(usize),
-    #[error("asked for its --version it did not end within {} s", .0.as_secs())]
+    #[error("its --version did not end within {} s", .0.as_secs())]
     TooLong(Duration),
     #[error(transparent)]
     System(#[from] io::Error),

@@ -24,12 +24,14 @@ impl fmt::Display for Death {
             _ => write!(f, "it is gone")?,
         }
         if let Some((reason, line)) = &self.reason {
-            write!(f, "; {}. It said: {line}", reason.advice())?;
+            write!(f, "; {}. It said: {line}", reason.meaning())?;
         }
         match self.log.is_empty() {
-            true => write!(f, ". Its error log is empty"),
-            false => write!(f, ". Its error log ends:\n{}", self.log.join("\n")),
+            true => write!(f, ". Its error log is empty")?,
+            false => write!(f, ". Its error log ends:\n{}", self.log.join("\n"))?,
         }
+        let fix = self.reason.as_ref().and_then(|(reason, _)| reason.fix());
+        fix.map_or(Ok(()), |fix| write!(f, "\nfix: {fix}"))
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// No server was named and the distribution's was not found.
     #[error(
-        "found no database server: looked for {looked}. Install one (apt-get install mariadb-server-core), or name one \
-         with --server BASEDIR|BINARY"
+        "no database server found: looked for {looked}\nfix: install one (apt-get install mariadb-server-core), or name \
+         one with --server BASEDIR|BINARY"
     )]
     NoServer {
         /// The places that were searched.
@@ -30,8 +30,8 @@ pub enum Error {
 
     /// The unprivileged user that the server runs as cannot reach a file.
     #[error(
-        "the server would run as user '{user}', which cannot read {}: {} is closed to it. Open that folder \
-         (chmod a+x {}), move the server to where everyone may read, or start scaleprof as an ordinary user",
+        "the server's user '{user}' cannot read {}: {} is closed to it\nfix: use chmod a+x {}, another folder, or an \
+         ordinary user for scaleprof",
         path.display(), closed.display(), closed.display()
     )]
     Unreachable {
@@ -102,8 +102,8 @@ pub enum Error {
 
     /// The server itself refused a setting.
     #[error(
-        "the server refused a setting and said: {line}\nCorrect or drop that --set or defaults-file line; \
-         `{} --no-defaults --verbose --help` lists what this server knows", binary.display()
+        "the server refused a setting: {line}\nfix: correct or remove that --set or defaults-file line; `{} --no-defaults \
+         --verbose --help` lists the settings", binary.display()
     )]
     SettingRefused {
         /// The server's own words.
@@ -132,8 +132,8 @@ pub enum Error {
 
     /// A wrapper that started the server as a child.
     #[error(
-        "the wrapper '{wrapper}' stays in front of the server: its process is {}. The wrapper's last step must be to become the \
-         server (`exec \"$@\"` in a shell script), or its CPU time would be taken for the server's", exe.display()
+        "the wrapper '{wrapper}' does not become the server (its process is {}), so CPU time would be wrong\nfix: \
+         make exec \"$@\" its last step", exe.display()
     )]
     WrapperStays {
         /// Its first word.
@@ -153,7 +153,7 @@ pub enum Error {
 
     /// The server runs but answers nobody.
     #[error(
-        "the server {} runs but did not answer within {seconds} s; the last connection said: {last}. Its error log \
+        "the server {} runs but did not answer within {seconds} s; the last connection said: {last}; its error log \
          ends:\n{log}", binary.display()
     )]
     NotReady {
@@ -176,7 +176,7 @@ pub enum Error {
 
     /// A folder that carries no marker of ours.
     #[error(
-        "{} is neither used nor removed: {reason}. Name another folder with --work-dir, or put that right", path.display()
+        "{} is neither used nor removed: {reason}\nfix: fix that, or name another folder with --work-dir", path.display()
     )]
     NotOurs {
         /// The folder.
@@ -187,8 +187,8 @@ pub enum Error {
 
     /// The socket's path would not fit.
     #[error(
-        "the server's socket {} would have a path of {length} bytes, and the kernel allows 107. Name a shorter \
-         folder with --work-dir", path.display()
+        "the path of the server's socket {} has {length} bytes, and the kernel allows 107\nfix: name a shorter folder \
+         with --work-dir", path.display()
     )]
     SocketPathTooLong {
         /// The socket.
@@ -199,7 +199,7 @@ pub enum Error {
 
     /// Not enough room on the disk.
     #[error(
-        "{} has {free_mib} MiB free and {what} needs {needed_mib} MiB. Make room, or name a folder on another disk \
+        "{} has {free_mib} MiB free, and {what} needs {needed_mib} MiB\nfix: free space, or name a folder on another disk \
          with --work-dir", path.display()
     )]
     NoSpace {
@@ -215,8 +215,8 @@ pub enum Error {
 
     /// Not enough memory.
     #[error(
-        "{}{connections} connections and a warm buffer pool need about {needed_mib} MiB, and {available_mib} MiB are \
-         available. Use fewer connections, or a smaller pool: --set innodb_buffer_pool_size=...",
+        "{}{connections} connections and a warm buffer pool need about {needed_mib} MiB; {available_mib} MiB are \
+         available\nfix: use fewer connections or a smaller --set innodb_buffer_pool_size",
         if *servers > 1 { format!("{servers} servers with each ") } else { String::new() }
     )]
     NoMemory {
@@ -231,7 +231,7 @@ pub enum Error {
     },
 
     /// Another scaleprof holds the lock.
-    #[error("another scaleprof is at work on {}. Wait for it, or name another folder with --work-dir", path.display())]
+    #[error("another scaleprof uses {}\nfix: wait until it ends, or name another folder with --work-dir", path.display())]
     Locked {
         /// What is locked.
         path: PathBuf,
@@ -296,11 +296,11 @@ impl Error {
 fn hint(doing: &str, source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) if doing.starts_with("start") => {
-            ". Is it executable, and may this process change its user? (In a container, root may lack CAP_SETUID)"
+            "\nfix: make it executable, and in a container give root CAP_SETUID"
         }
-        Some(libc::ENOSPC) => ". Make room, or name a folder on another disk with --work-dir",
-        Some(libc::EACCES | libc::EPERM) => ". Name a folder you may write to with --work-dir",
-        Some(libc::EROFS) => ". That file system is read-only: name another folder with --work-dir",
+        Some(libc::ENOSPC) => "\nfix: free space, or name a folder on another disk with --work-dir",
+        Some(libc::EACCES | libc::EPERM) => "\nfix: name a writable folder with --work-dir",
+        Some(libc::EROFS) => "\nfix: name another folder with --work-dir; this file system is read-only",
         _ => "",
     }
 }

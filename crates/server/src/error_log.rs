@@ -24,22 +24,33 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What it means and what to do.
-    pub fn advice(self) -> &'static str {
+    /// What it means.
+    pub fn meaning(self) -> &'static str {
         match self {
-            Reason::Setting => "it refused a setting: correct or drop that --set",
-            Reason::DiskFull => "the disk is full: make room, or name a folder on another disk with --work-dir",
+            Reason::Setting => "it refused a setting",
+            Reason::DiskFull => "the disk is full",
+            Reason::NoMemory => "not enough memory",
+            Reason::Forbidden => "it has no access to a file",
+            Reason::Limit => "it reached a limit",
+            Reason::Crash => "it crashed; the log has its stack trace",
+        }
+    }
+
+    /// What to do; `None` for a bug of the server.
+    pub fn fix(self) -> Option<&'static str> {
+        Some(match self {
+            Reason::Setting => "correct or remove that --set",
+            Reason::DiskFull => "free space, or name a folder on another disk with --work-dir",
             Reason::NoMemory => {
-                "there was not enough memory: use fewer connections, or a smaller pool with \
-                 --set innodb_buffer_pool_size=..."
+                "use fewer connections, or a smaller buffer pool with --set innodb_buffer_pool_size=..."
             }
             Reason::Forbidden => {
-                "it may not use a file it needs. Where AppArmor confines the server (aa-status lists it), allow it: \
-                 aa-complain BINARY, or run a copy of the binary from another folder"
+                "if AppArmor confines the server (aa-status): aa-complain BINARY, or run a copy of the binary from \
+                 another folder"
             }
-            Reason::Limit => "it ran into a limit: raise it (ulimit -n, ulimit -u, TasksMax of the systemd unit)",
-            Reason::Crash => "it crashed: the log holds its own stack trace",
-        }
+            Reason::Limit => "raise it (ulimit -n, ulimit -u, TasksMax of the systemd unit)",
+            Reason::Crash => return None,
+        })
     }
 }
 

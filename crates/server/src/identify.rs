@@ -95,7 +95,7 @@ impl Installation {
             Some(binary) => Installation::of_binary(&binary),
             None => Err(Error::NotAServer {
                 reason: format!(
-                    "it has no {} in {}. Name the folder that an archive was unpacked to, or the executable itself",
+                    "it has no {} in {}\nfix: name the folder that an archive was unpacked to, or the executable itself",
                     NAMES.join(" or "),
                     FOLDERS_IN_BASEDIR.join("/, ") + "/"
                 ),
@@ -119,8 +119,8 @@ impl Installation {
             not_a_server(match &unheard {
                 // The file is there: it is the dynamic loader that is not.
                 Unheard::System(source) if source.raw_os_error() == Some(libc::ENOENT) => {
-                    "its dynamic loader is missing; packages of another distribution have to be made fit for this machine: \
-                     scaleprof servers fetch does"
+                    "its dynamic loader is missing: a package of another distribution\nfix: fetch it with scaleprof \
+                     servers fetch"
                         .to_owned()
                 }
                 _ => unheard.to_string(),
@@ -128,7 +128,7 @@ impl Installation {
         })?;
         let (product, version, version_text) = parse_version(&said.output).ok_or_else(|| {
             let complaint = said.last_words();
-            not_a_server(format!("asked for its --version it answered: {complaint}"))
+            not_a_server(format!("its --version printed: {complaint}"))
         })?;
 
         let basedir = resolved

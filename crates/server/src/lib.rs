@@ -62,7 +62,7 @@ pub use error_log::Reason;
 pub use file_lock::FileLock;
 pub use identify::Installation;
 pub use janitor::Janitor;
-pub use origins::{SetBy, VariableOrigin};
+pub use origins::VariableOrigin;
 pub use pause::Pauser;
 pub use placement::{Placement, Topology};
 pub use product::{Product, Version};

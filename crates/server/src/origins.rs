@@ -10,60 +10,27 @@ use crate::option_file::is_kept_apart;
 use crate::option_text::option_names;
 use crate::setting::{Origin, RESERVED, base_name};
 use crate::settings::Settings;
+use scaleprof_vocabulary::SettingSource;
 use scaleprof_wire::Client;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who gave a variable its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SetBy {
-    /// Nobody: it is what was compiled in.
-    Default,
-    /// Nobody: the server reckoned it from other variables or the machine.
-    Computed,
-    /// We, so that runs can be compared or to keep the server private.
-    Pinned,
-    /// The user, with `--set`.
-    User,
-    /// An option file.
-    OptionFile,
-    /// The server's command line.
-    CommandLine,
-    /// A statement while the server ran, or one whose effect it keeps over restarts.
-    Runtime,
-}
-
-impl SetBy {
-    /// The word for it in a bundle (docs/bundle.md).
-    pub fn word(self) -> &'static str {
-        match self {
-            SetBy::Default => "default",
-            SetBy::Computed => "computed",
-            SetBy::Pinned => "scaleprof",
-            SetBy::User => "user",
-            SetBy::OptionFile => "option_file",
-            SetBy::CommandLine => "command_line",
-            SetBy::Runtime => "runtime",
-        }
-    }
-
-    /// What the two products call it.
-    fn of_server(word: &str) -> Option<SetBy> {
-        Some(match word.to_ascii_uppercase().as_str() {
-            "COMPILE-TIME" | "COMPILED" => SetBy::Default,
-            "AUTO" => SetBy::Computed,
-            "CONFIG" | "GLOBAL" | "SERVER" | "EXPLICIT" | "EXTRA" | "USER" | "LOGIN" => SetBy::OptionFile,
-            "COMMAND-LINE" | "COMMAND_LINE" | "ENVIRONMENT" => SetBy::CommandLine,
-            "SQL" | "DYNAMIC" | "PERSISTED" => SetBy::Runtime,
-            _ => return None,
-        })
-    }
+/// The source that MariaDB or MySQL names so.
+fn source_of(word: &str) -> Option<SettingSource> {
+    Some(match word.to_ascii_uppercase().as_str() {
+        "COMPILE-TIME" | "COMPILED" => SettingSource::Default,
+        "AUTO" => SettingSource::Computed,
+        "CONFIG" | "GLOBAL" | "SERVER" | "EXPLICIT" | "EXTRA" | "USER" | "LOGIN" => SettingSource::OptionFile,
+        "COMMAND-LINE" | "COMMAND_LINE" | "ENVIRONMENT" => SettingSource::CommandLine,
+        "SQL" | "DYNAMIC" | "PERSISTED" => SettingSource::Runtime,
+        _ => return None,
+    })
 }
 
 /// Where the value of one variable comes from, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VariableOrigin {
     /// Who gave it; none where nobody says.
-    pub set_by: Option<SetBy>,
+    pub set_by: Option<SettingSource>,
     /// The value that it has when nobody does; none where the server does not say.
     pub default: Option<String>,
 }
@@ -91,7 +58,7 @@ pub fn origins(client: &mut Client) -> Result<BTreeMap<String, VariableOrigin>, 
     let origin = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
         let name = cells.next()??.to_ascii_lowercase();
-        let set_by = cells.next().flatten().and_then(|word| SetBy::of_server(&word));
+        let set_by = cells.next().flatten().and_then(|word| source_of(&word));
         let default = cells.next().flatten();
         Some((name, VariableOrigin { set_by, default }))
     };
@@ -126,16 +93,16 @@ pub fn origins_of_our_own(
         .map(|name| {
             let known = said.get(name).cloned().unwrap_or_default();
             let set_by = match known.set_by {
-                _ if users.contains(name) => SetBy::User,
-                _ if name == "version" => SetBy::Default,
-                _ if RESERVED.contains(&name.as_str()) => SetBy::Pinned,
-                _ if settings.defaults_file().is_some() && is_kept_apart(name) => SetBy::Pinned,
-                _ if in_file.contains(name) => SetBy::OptionFile,
-                _ if pinned.contains(name) => SetBy::Pinned,
+                _ if users.contains(name) => SettingSource::User,
+                _ if name == "version" => SettingSource::Default,
+                _ if RESERVED.contains(&name.as_str()) => SettingSource::Pinned,
+                _ if settings.defaults_file().is_some() && is_kept_apart(name) => SettingSource::Pinned,
+                _ if in_file.contains(name) => SettingSource::OptionFile,
+                _ if pinned.contains(name) => SettingSource::Pinned,
                 // What we tell a server by a name that is no variable's, such as skip_networking.
-                Some(SetBy::OptionFile) => SetBy::Pinned,
+                Some(SettingSource::OptionFile) => SettingSource::Pinned,
                 Some(other) => other,
-                None => SetBy::Default,
+                None => SettingSource::Default,
             };
             let origin = VariableOrigin {
                 set_by: Some(set_by),
@@ -179,7 +146,7 @@ mod tests {
         let found = origins_of_our_own(&BTreeMap::new(), &variables, &settings, &capabilities);
         let words: Vec<(&str, &str)> = found
             .iter()
-            .map(|(name, origin)| (name.as_str(), origin.set_by.map_or("?", SetBy::word)))
+            .map(|(name, origin)| (name.as_str(), origin.set_by.map_or("?", SettingSource::name)))
             .collect();
         assert_eq!(
             words,

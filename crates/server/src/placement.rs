@@ -194,8 +194,8 @@ impl Placement {
         self.server_yields = true;
         if self.shared {
             self.reason.push_str(&format!(
-                "; without root or CAP_SYS_NICE the load gets no priority, so the server runs at nice {LOWEST_PRIORITY}, and other \
-                 programs on its CPUs slow it more than usual"
+                "; without root or CAP_SYS_NICE the server runs at nice {LOWEST_PRIORITY}, so other processes on its \
+                 CPUs slow it down"
             ));
         }
         self

@@ -92,7 +92,7 @@ pub(crate) fn parse_set(text: &str) -> Result<Setting, Error> {
     }
     if RESERVED.contains(&name.as_str()) || RESERVED.contains(&base_name(&name)) {
         return bad(format!(
-            "scaleprof sets {name} itself, to keep this server apart from all others"
+            "scaleprof sets {name} itself, to isolate this server from others"
         ));
     }
     if value

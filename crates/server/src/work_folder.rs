@@ -220,7 +220,7 @@ pub fn check_marked(path: &Path) -> Result<(), Error> {
     }
     match fs::symlink_metadata(path.join(MARKER)) {
         Ok(marker) if marker.is_file() && marker.uid() == us => Ok(()),
-        _ => not_ours(&format!("there is no {MARKER} of ours in it")),
+        _ => not_ours(&format!("it has no {MARKER} of scaleprof")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a run stands, and what its ladder shows.
+//! How a run stands, and what its ladder or an experiment shows.
 
 use crate::word::words;
 
@@ -27,6 +27,21 @@ words! {
         FallsOver: "falls_over" ("falls over"),
         /// Fewer than three rungs count, the load is an open loop, too few connections were at work at
         /// the last rung, or that is below 95 % of the peak and a fall is not sure.
+        Inconclusive: "inconclusive",
+    }
+}
+
+words! {
+    /// How the throughput of a variant compares with its base.
+    ExperimentVerdict {
+        /// Significantly more.
+        Faster: "faster",
+        /// Significantly less.
+        Slower: "slower",
+        /// The whole interval of the ratio is within the margin, even if the difference is significant:
+        /// so little does not matter, and two starts of the same server may differ as much.
+        NoDifference: "no_difference" ("no difference"),
+        /// Neither: the interval is too wide.
         Inconclusive: "inconclusive",
     }
 }

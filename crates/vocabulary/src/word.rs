@@ -168,6 +168,8 @@ mod tests {
         leads_back::<GrowthShape>();
         leads_back::<RunState>();
         leads_back::<LadderVerdict>();
+        leads_back::<ExperimentVerdict>();
+        leads_back::<SettingSource>();
     }
 
     #[test]

@@ -158,8 +158,8 @@ pub(crate) fn log_in(
                 if !is_safe(&plugin, way) {
                     return Err(impossible(match plugin {
                         AuthPlugin::Sha256Password => UNKNOWN_KEY.into(),
-                        _ => "the account asks for the password in clear text over TCP, which we do not send. Use the server's socket, \
-                              --ssl-mode verify-ca, or an account with another plugin"
+                        _ => "password not sent: the account requires it unencrypted over TCP\nfix: use the server's \
+                              socket, --ssl-mode verify-ca, or an account with another plugin"
                             .into(),
                     }));
                 }
@@ -167,7 +167,7 @@ pub(crate) fn log_in(
                 scramble = switch.plugin_data().to_vec();
                 procedure = AuthProc::init(&plugin).map_err(|e| {
                     impossible(format!(
-                        "{e}. Use an account with mysql_native_password, caching_sha2_password or ed25519"
+                        "{e}\nfix: use an account with mysql_native_password, caching_sha2_password or ed25519"
                     ))
                 })?;
                 answer(&mut stream, &mut procedure, &scramble, password, &scramble, way)
@@ -211,8 +211,8 @@ fn wants_encryption(tls: &Tls, endpoint: &Endpoint, offered: CapabilityFlags) ->
         (mode, false) => Err(Error::Tls {
             endpoint: endpoint.clone(),
             reason: format!(
-                "the server offers no TLS, and --ssl-mode is {mode}. Give the server a certificate (its settings \
-                 ssl_cert and ssl_key; SHOW VARIABLES LIKE '%ssl%' says what it has), or --ssl-mode preferred"
+                "the server offers no TLS, and --ssl-mode is {mode}\nfix: give the server a certificate (ssl_cert, \
+                 ssl_key; SHOW VARIABLES LIKE '%ssl%'), or use --ssl-mode preferred"
             ),
         }),
     }
@@ -234,8 +234,8 @@ fn is_safe(plugin: &AuthPlugin<'_>, way: Way) -> bool {
 }
 
 /// Why a password is not sent.
-const UNKNOWN_KEY: &str = "the server wants the password under a public key of its own, and over TCP in the clear nobody knows whose key \
-                           that is: whoever stands between would have the password. Use --ssl-mode required or the server's socket";
+const UNKNOWN_KEY: &str = "password not sent: the RSA key of the server cannot be verified over unencrypted TCP\nfix: use --ssl-mode \
+                           required or the server's socket";
 
 /// caching_sha2_password's "perform full authentication": the server has no hash of the password in its cache.
 const PERFORM_FULL_AUTHENTICATION: u8 = 4;

@@ -47,14 +47,14 @@ impl Encryption {
             endpoint: endpoint.clone(),
             reason,
         };
-        let config = tls.config().ok_or(Error::Protocol("TLS that nobody asked for"))?;
+        let config = tls.config().ok_or(Error::Protocol("unrequested TLS"))?;
         let name = name_of(endpoint, tls.mode()).map_err(fail)?;
         let connection = ClientConnection::new(config.clone(), name).map_err(|e| fail(e.to_string()))?;
         let mut new = Encryption(Box::new(connection));
         let lost = |e: io::Error| {
             fail(format!(
-                "the connection ended in the handshake ({e}). The server may speak no TLS of version 1.2 or newer: give \
-                 --ssl-mode disabled, or update it"
+                "the connection ended in the TLS handshake ({e})\nfix: if the server has no TLS 1.2, update it or use \
+                 --ssl-mode disabled"
             ))
         };
         while new.0.is_handshaking() {
@@ -215,7 +215,7 @@ fn name_of(endpoint: &Endpoint, mode: TlsMode) -> Result<ServerName<'static>, St
     match ServerName::try_from(host.to_owned()) {
         Ok(name) => Ok(name),
         Err(_) if mode == TlsMode::VerifyIdentity => Err(format!(
-            "'{host}' is no name that a certificate can have: use another name of the server, or --ssl-mode verify-ca"
+            "'{host}' cannot be the name in a certificate\nfix: use another name of the server, or --ssl-mode verify-ca"
         )),
         // Nobody will compare it.
         Err(_) => Ok(ServerName::from(std::net::IpAddr::from([127, 0, 0, 1]))),
@@ -224,16 +224,16 @@ fn name_of(endpoint: &Endpoint, mode: TlsMode) -> Result<ServerName<'static>, St
 
 /// A failed handshake, with what mends it.
 fn in_words(error: &rustls::Error) -> String {
-    let without = "or --ssl-mode required to encrypt without looking at who the server is";
+    let without = "or --ssl-mode required to encrypt without verification";
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => format!(
-            "the server's certificate was not signed by the CA of --ssl-ca: give the CA certificate of this server \
-             (MySQL keeps it as ca.pem in its data folder), {without}"
+            "the server's certificate is not signed by the CA of --ssl-ca\nfix: give its CA certificate (MySQL: ca.pem in \
+             the data folder), {without}"
         ),
         rustls::Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => format!(
-            "the server's certificate is for another name ({error}): connect by a name that it has, or give --ssl-mode \
+            "the server's certificate is for another name ({error})\nfix: connect with its name, or use --ssl-mode \
              verify-ca to trust every server of this CA"
         ),
         rustls::Error::InvalidCertificate(_) => {
@@ -245,11 +245,13 @@ fn in_words(error: &rustls::Error) -> String {
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired,
         ) => {
-            format!("the server does not accept our certificate ({error}): give another with --ssl-cert and --ssl-key")
+            format!(
+                "the server rejects the client certificate ({error})\nfix: give another with --ssl-cert and --ssl-key"
+            )
         }
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => format!(
-            "no version or cipher is common to both ({error}); TLS 1.2 is the oldest that we speak. Update the \
-             server, or give --ssl-mode disabled"
+            "no common TLS version or cipher ({error}); TLS 1.2 is the minimum\nfix: update the server, or use --ssl-mode \
+             disabled"
         ),
         _ => format!("{error}. With --ssl-mode disabled the connection is not encrypted"),
     }

@@ -26,7 +26,7 @@ impl fmt::Display for ServerError {
 #[non_exhaustive]
 pub enum Error {
     /// No connection could be made.
-    #[error("cannot connect to {endpoint}: {source}. Is the server running, and does it listen there?")]
+    #[error("cannot connect to {endpoint}: {source}\nfix: check that the server runs and listens there")]
     Connect {
         /// Where to.
         endpoint: Endpoint,
@@ -80,7 +80,7 @@ pub enum Error {
 /// What may mend a refusal.
 fn advice(may_want_encryption: bool) -> &'static str {
     match may_want_encryption {
-        true => ". The password may be wrong, or the account may want encryption: --ssl-mode required",
+        true => "\nfix: check the password; if the account requires encryption, use --ssl-mode required",
         false => "",
     }
 }

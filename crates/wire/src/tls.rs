@@ -75,11 +75,12 @@ pub struct TlsOptions {
 pub enum TlsError {
     /// There is nothing to verify with.
     #[error(
-        "--ssl-mode {0} needs the certificate of the CA that signed the server's: give --ssl-ca FILE (MySQL keeps it as ca.pem in its data folder), or --ssl-mode required to encrypt without looking at who the server is"
+        "--ssl-mode {0} requires the server's CA certificate\nfix: give --ssl-ca FILE (MySQL: ca.pem in the data folder), \
+         or use --ssl-mode required without verification"
     )]
     NoAuthority(TlsMode),
     /// One without the other.
-    #[error("--ssl-cert and --ssl-key go together: the certificate and the key that belongs to it")]
+    #[error("--ssl-cert and --ssl-key require each other: a certificate and its key")]
     HalfAnIdentity,
     /// A file.
     #[error("cannot read {what} from {}: {reason}", .path.display())]

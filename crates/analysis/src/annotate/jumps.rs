@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a reader of the counts must know.
-const RECORDED: &str = "\u{201c}taken\u{201d} counts the jumps that the processor remembered whenever a sample was taken: read it in proportion. One that \
-                        is not taken leaves nothing behind, so a conditional jump without a count may have been passed often";
+const RECORDED: &str = "\u{201c}taken\u{201d} counts branches from the samples' branch records, for proportions \
+                        only; a branch that is not taken leaves no record";
 
 /// What became of the jumps of one instruction at the rung that is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]

@@ -103,7 +103,7 @@ fn instructions_carry_their_cost_at_both_rungs_and_its_growth() {
     assert!(close(base.seconds_per_txn.unwrap().value, 2e-4) && close(last.seconds_per_txn.unwrap().value, 4e-4));
     assert!(close(found.growth.unwrap().value, 2e-4) && close(last.all_seconds_per_txn.unwrap(), 4e-4));
     assert_eq!((base.samples, last.samples), (20, 40));
-    let hottest = "50 % of the function's time stands at 2018; above it is `mov rax, [rdi]`";
+    let hottest = "50 % of the function's time is at 2018; above it is `mov rax, [rdi]`";
     assert_eq!(found.notes, [SKID, hottest]);
 }
 
@@ -179,7 +179,12 @@ fn jumps_are_those_of_the_instruction_in_the_measurements_of_the_rung_that_is_lo
         .map(|one| (one.address, one.taken, one.mispredicted))
         .collect();
     assert_eq!(targets, [(0x3000, 5, Some(0)), (0x2000, 3, None)], "most often first");
-    assert!(found.notes.last().is_some_and(|note| note.contains("in proportion")));
+    assert!(
+        found
+            .notes
+            .last()
+            .is_some_and(|note| note.contains("for proportions only"))
+    );
 
     let mut unmeasured = annotate(&functions[0], &rows, None).unwrap();
     unmeasured.add_jumps(&bundle.measurements, &jumps);

@@ -12,10 +12,12 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CostsNotKnown {
     /// Fewer than two rungs.
-    #[error("the bundle has samples of {0} rungs: two are needed to see what grows. Run with several --connections")]
+    #[error(
+        "the bundle has samples of {0} rungs, and two are required to see growth\nfix: run with several --connections"
+    )]
     TooFewRungs(usize),
     /// Its samples are of other files.
-    #[error("the bundle has no samples of {module}. Its samples are of {others}: name the binary that was run")]
+    #[error("the bundle has no samples of {module}, but of {others}\nfix: name the binary that was run")]
     OtherFiles {
         /// The file that was asked for.
         module: String,

@@ -103,7 +103,11 @@ fn a_setting_beside_a_counter_is_false_sharing() {
         ]
     );
     assert_eq!(line.variables[1].rare_writers, 1);
-    assert!(line.sentence.contains("counter takes enabled"), "{}", line.sentence);
+    assert!(
+        line.sentence.contains("each write to counter invalidates enabled"),
+        "{}",
+        line.sentence
+    );
     assert!(line.advice[0].contains("alignas(64) for counter"), "{:?}", line.advice);
     let holds: Vec<_> = line.evidence.iter().map(|step| (step.step, step.holds)).collect();
     assert_eq!(
@@ -193,7 +197,7 @@ fn locks_are_told_by_their_name_and_by_how_they_are_taken() {
     let found = judged(&[lock, key, setting(0x1038)], 64);
     assert_eq!(found[0].kind, LineKind::LockSharesLine);
     assert!(
-        found[0].sentence.contains("whoever takes LOCK_open"),
+        found[0].sentence.contains("each acquisition of LOCK_open"),
         "{}",
         found[0].sentence
     );
@@ -428,7 +432,7 @@ fn bundles_of_other_files_and_builds_are_refused() {
             .expect_err("refused")
             .to_string()
     };
-    assert!(why("mariadbd", None, &rungs).contains("Its samples are of mysqld"));
+    assert!(why("mariadbd", None, &rungs).contains("has no samples of mariadbd, but of mysqld"));
     assert!(why("mysqld", Some("cd34"), &rungs).contains("another build of mysqld (build-id ab12, the file has cd34)"));
     assert!(why("mysqld", None, &rungs[..1]).contains("samples of 1 rungs"));
 }

@@ -39,7 +39,7 @@ pub(super) fn ladder(line: &JudgedLine, costs: Option<&MeasuredCosts<'_>>) -> Ve
     let mut ladder = vec![step(Evidence::Neighbours, Some(true), neighbours(line))];
     let (load, growth, store) = match costs {
         None => {
-            let without = || "not measured: give a run of this binary with --bundle".to_owned();
+            let without = || "not measured: name a run of this binary with --bundle".to_owned();
             ((None, without()), (None, without()), (None, without()))
         }
         Some(costs) => {
@@ -60,7 +60,7 @@ pub(super) fn ladder(line: &JudgedLine, costs: Option<&MeasuredCosts<'_>>) -> Ve
     ladder.push(step(Evidence::HotLoad, load.0, load.1));
     ladder.push(step(Evidence::GrowingCost, growth.0, growth.1));
     ladder.push(step(Evidence::HotStore, store.0, store.1));
-    let hardware = "not measured: `perf c2c record` shows it, on hardware, where the CPU samples addresses";
+    let hardware = "not measured: use `perf c2c record`, on hardware whose CPU samples addresses";
     ladder.push(step(Evidence::HardwareSample, None, hardware.to_owned()));
     ladder
 }
@@ -83,7 +83,7 @@ fn neighbours(line: &JudgedLine) -> String {
     };
     match line.kind {
         LineKind::TrueSharing => "the machine code of many functions writes it".to_owned(),
-        _ => format!("{apart}, and the machine code reads and writes them as told above"),
+        _ => format!("{apart}, and the machine code reads and writes them"),
     }
 }
 
@@ -105,8 +105,7 @@ fn load(read: Costly<'_>) -> (Option<bool>, String) {
         return (cost.is_hot(), words);
     }
     let words = format!(
-        "the loads of {} take {} of a transaction's CPU time ({} at them, {} with the instruction behind each, at which the \
-         timer sees a thread that waited; {} samples)",
+        "loads of {} take {} of the CPU time per transaction ({} there, {} one instruction later: skid; {} samples)",
         place.name,
         cost.share_in_words(),
         micros(cost.itself.last.value),
@@ -201,25 +200,25 @@ pub(super) fn sentence(line: &JudgedLine) -> String {
         .collect();
     match line.kind {
         LineKind::FalseSharing => format!(
-            "every write of {} takes {} from the caches of all CPUs that only read",
+            "each write to {} invalidates {} in the caches of all reading CPUs",
             names(&written),
             names(&read)
         ),
         LineKind::LockSharesLine => format!(
-            "whoever takes {} takes {} from all other CPUs",
+            "each acquisition of {} invalidates {} in the caches of all other CPUs",
             names(&locks),
             names(&others)
         ),
         LineKind::IndependentWriters => format!(
-            "{} are written by different code and take the line from one another",
+            "{} are written by different code, and each write invalidates the line for the others",
             names(&written)
         ),
         LineKind::TrueSharing => format!(
-            "{} is written by many functions: the line goes from CPU to CPU",
+            "{} is written by many functions: the line moves between CPUs",
             names(&written)
         ),
         LineKind::LongerLinesOnly => format!(
-            "on machines with lines of {} bytes (and where a CPU fetches lines in pairs) {} would be in one line",
+            "with lines of {} bytes, or a CPU that fetches lines in pairs, {} would share a line",
             line.bytes,
             names(&others.into_iter().chain(locks).collect::<Vec<_>>())
         ),
@@ -240,7 +239,7 @@ pub(super) fn advice(line: &JudgedLine) -> Vec<String> {
                 ));
             }
             if !read.is_empty() && line.kind == LineKind::FalseSharing {
-                advice.push(format!("or put {} into a section of what is only read", names(&read)));
+                advice.push(format!("or move {} to a section of read-only variables", names(&read)));
             }
         }
         LineKind::LockSharesLine => {
@@ -260,7 +259,7 @@ pub(super) fn advice(line: &JudgedLine) -> Vec<String> {
         .filter(|_| line.kind != LineKind::LongerLinesOnly)
     {
         advice.push(format!(
-            "if {} is a counter: one per thread, added up by who reads it; if it is a flag: look first, write only a change",
+            "if {} is a counter: keep one per thread and sum on read; if it is a flag: write only changes",
             counter.name
         ));
     }

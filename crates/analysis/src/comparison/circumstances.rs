@@ -170,23 +170,21 @@ pub(super) fn unpaired(a: &Bundle, b: &Bundle) -> Option<Unpaired> {
     // Other products have other names for the same thing: paired by name, nearly all would be gone and new.
     if a.manifest.server.product != b.manifest.server.product {
         return Some(Unpaired {
-            cause: "A and B are two products, whose functions have other names".to_owned(),
+            cause: "A and B are two products, which name their functions differently".to_owned(),
             words: "call paths of two products cannot be paired",
             kinds: true,
         });
     }
     if let Some([a, b]) = two_ways(a, b) {
         return Some(Unpaired {
-            cause: format!(
-                "Callers were found in two ways (in A from {a}, in B from {b}), which do not see the same ones"
-            ),
-            words: "call paths that were found in two ways cannot be paired",
+            cause: format!("The unwinding methods find different callers (A: {a}, B: {b})"),
+            words: "call paths of two unwinding methods cannot be paired",
             kinds: ![&a, &b].iter().any(|way| way.contains(NO_CALLERS)),
         });
     }
     with_and_without_built_in(a, b).map(|[a, b]| Unpaired {
-        cause: format!("Functions that the compiler built into others are {a} in A and {b} in B"),
-        words: "call paths with and without functions that were built into others cannot be paired",
+        cause: format!("Inlined functions are {a} in A and {b} in B"),
+        words: "call paths with and without inlined functions cannot be paired",
         kinds: true,
     })
 }
@@ -227,59 +225,51 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     let forbids = of_weight(ConditionEffect::Incomparable);
     if !forbids.is_empty() {
         let unit = match Per::of(a) {
-            Per::Transaction => {
-                "a transaction is not the same in both ({}): figures per transaction cannot be compared"
-            }
-            Per::Second => "the load is not the same in both ({}): figures per second cannot be compared",
+            Per::Transaction => "figures per transaction cannot be compared: transactions differ ({})",
+            Per::Second => "figures per second cannot be compared: the loads differ ({})",
         };
         warnings.push(unit.replace("{}", &forbids.join(", ")));
     }
     let disturbs = of_weight(ConditionEffect::Confounds);
     if !disturbs.is_empty() {
         warnings.push(format!(
-            "the runs differ in {}: part of what changed may be due to that",
+            "the runs differ in {}, which may explain a part of the change",
             disturbs.join(", ")
         ));
     }
     if [a, b].iter().any(|bundle| bundle.manifest.workload.has_shares_only()) {
         warnings.push(
-            "one of them does not tell how much time its samples stand for: what is called a second is all of it, and only shares can be \
-             compared"
+            "one run has no sample period: only shares are comparable, and 1 s stands for its whole recording"
                 .to_owned(),
         );
     }
     if a.manifest.workload.name == "script" {
-        warnings.push("whether both ran the same script cannot be seen: a bundle holds no statements".to_owned());
+        warnings.push("the scripts of both runs may differ: a bundle holds no statements".to_owned());
     }
     for (side, bundle) in [("A", a), ("B", b)] {
         if bundle.manifest.state != RunState::Complete {
-            warnings.push(format!(
-                "run {side} did not end as planned: what it had measured is compared"
-            ));
+            warnings.push(format!("run {side} is incomplete: only what it measured is compared"));
         }
     }
     if a.manifest.server.product != b.manifest.server.product {
         warnings.push(
-            "the products differ, and so do the names of their functions, so call paths cannot be paired: states and kinds of code are \
-             compared instead"
+            "call paths cannot be paired: two products name their functions differently; states and kinds of code are compared instead"
                 .to_owned(),
         );
     }
     if let Some([a, b]) = two_ways(a, b) {
         warnings.push(format!(
-            "the call paths of A come from {a}, those of B from {b}: the same work has other callers in them, so they cannot be paired; \
-             compare recordings that were made alike"
+            "call paths cannot be paired: A used {a}, B used {b}; compare recordings with the same unwinding method"
         ));
     }
     if let Some([a, b]) = with_and_without_built_in(a, b) {
         warnings.push(format!(
-            "functions that the compiler built into others are {a} in A and {b} in B, so call paths cannot be paired: import both alike"
+            "call paths cannot be paired: inlined functions are {a} in A and {b} in B; import both in the same way"
         ));
     }
     if rungs.iter().any(|rung| rung.throughput_p.is_some()) {
         warnings.push(
-            "each side is one run: what a restart or another hour changes is part of the difference; measure A and B again in turns \
-             to be sure"
+            "each side is one run: a restart or another hour is part of the difference; scaleprof experiment interleaves A and B"
                 .to_owned(),
         );
     }

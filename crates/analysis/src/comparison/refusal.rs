@@ -39,19 +39,19 @@ impl std::fmt::Display for Refusal {
         let list = |rungs: &[u32]| rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         match self {
             Refusal::OneWatched => f.write_str(
-                "one of them only watched a server, so its times are per second, and those of the other are per transaction: measure both \
-                 with `scaleprof run`, or say what load was recorded (scaleprof import --connections N --throughput TPS)",
+                "one run has times per second, the other per transaction\nfix: measure both with scaleprof run, or import with \
+                 --connections and --throughput",
             ),
             Refusal::NoMeasurements => f.write_str(
-                "servers that were only watched have no rungs to choose from: leave out --rung and --base-rung",
+                "bundles of attach have no rungs: omit --rung and --base-rung",
             ),
             Refusal::Unlike(differences) => {
-                f.write_str("the runs are not alike, so a transaction (or what a second of them held) is not the same in both:")?;
+                f.write_str("the loads of the runs differ, so their figures are not comparable:")?;
                 for one in differences {
-                    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+                    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
                     write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
                 }
-                f.write_str(" --any-workload compares them all the same")
+                f.write_str(" use --any-workload to compare them")
             }
             Refusal::NothingMeasured { a, b } => {
                 let who = match (a, b) {
@@ -61,20 +61,20 @@ impl std::fmt::Display for Refusal {
                 };
                 write!(
                     f,
-                    "{who} a rung that was measured to its end (the table `measurements` is empty or missing): copy the bundle again from \
-                     where it was measured, or measure again"
+                    "{who} a complete rung (the table `measurements` is empty or missing)\nfix: copy the whole bundle again from the machine \
+                     that measured it, or measure again"
                 )
             }
             Refusal::NoCommonRung { a, b } => write!(
                 f,
-                "the runs have no number of connections in common ({} and {}): measure one with the other's --connections",
+                "the runs have no common rung ({} and {}): measure one with the --connections of the other",
                 list(a),
                 list(b)
             ),
             Refusal::NoSuchRung { wanted, common } => {
                 write!(
                     f,
-                    "{wanted} connections were not measured in both runs; {} were",
+                    "{wanted} connections is not a common rung; both runs have {}",
                     list(common)
                 )
             }

@@ -108,7 +108,7 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
         .collect();
     if let [side] = lacking[..] {
         notes.push(format!(
-            "loops that wait are not told apart from work in {side}, so spin is part of cpu in both"
+            "{side} does not separate spin loops from other code, so spin counts as cpu in both"
         ));
     }
     for ((side, measured), imported) in [("A", &rung.a), ("B", &rung.b)].into_iter().zip(imported) {
@@ -116,11 +116,11 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
         if measurements.len() < 2 {
             let what = match per {
                 Per::Transaction if imported => {
-                    "is one recording only, so chance cannot be told from change: import three of each load"
+                    "is one recording, so significance is unknown: import three of each load"
                 }
-                Per::Transaction => "has one measurement only, so chance cannot be told from change: use --repeats 3",
+                Per::Transaction => "has one measurement, so significance is unknown: use --repeats 3",
                 Per::Second => {
-                    "was looked at once only, so chance cannot be told from change: recordings can be imported three or more together"
+                    "is one measurement, so significance is unknown: import three or more recordings together"
                 }
             };
             notes.push(format!("{side} {what}"));
@@ -129,7 +129,7 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
             .iter()
             .any(|measurement| measurement.summary.client_limited)
         {
-            notes.push(format!("in {side} the client may have set the limit"));
+            notes.push(format!("in {side} the client may have been the limit"));
         }
         let unsteady = measurements
             .iter()
@@ -137,7 +137,7 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
             .count();
         if measured.together.costs.is_empty() {
             notes.push(format!(
-                "no stacks were sampled in {side}, so call paths are not compared"
+                "call paths are not compared, because {side} has no stack samples"
             ));
         }
         if unsteady > 0 {

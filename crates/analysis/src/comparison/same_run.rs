@@ -7,9 +7,5 @@ pub(super) fn hint(a: &Bundle, b: &Bundle) -> Option<String> {
     // Two runs do not agree in every second's nanoseconds.
     let is_same = a.measurements == b.measurements && a.seconds == b.seconds && a.states == b.states;
     let is_same = is_same && !(a.seconds.is_empty() && a.states.is_empty());
-    is_same.then(|| {
-        "A and B are the same run: each of its seconds is the same in both, so that nothing can differ; give another bundle to \
-         compare it with."
-            .to_owned()
-    })
+    is_same.then(|| "A and B are the same run, so nothing can differ. Name another bundle.".to_owned())
 }

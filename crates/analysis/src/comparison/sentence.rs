@@ -13,8 +13,7 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Result<&Vec<PathChange>,
     }
     let tested = rungs.iter().any(|rung| rung.throughput_p.is_some());
     if !tested {
-        return "Whether throughput changed cannot be told: both runs need each rung measured twice at least."
-            .to_owned();
+        return "Throughput change unknown: both runs need at least two repeats of each rung.".to_owned();
     }
     let differ: Vec<String> = rungs
         .iter()
@@ -27,7 +26,7 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Result<&Vec<PathChange>,
         })
         .collect();
     let throughput = match differ.is_empty() {
-        true => "Throughput did not change beyond chance at any common number of connections".to_owned(),
+        true => "No significant change of throughput at any common rung".to_owned(),
         false => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
     };
     let paths = match paths {
@@ -37,12 +36,12 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Result<&Vec<PathChange>,
     let sampled = |run: usize| rungs.iter().any(|rung| rung.stacks[run]);
     if !rungs.iter().any(|rung| rung.stacks == [true, true]) {
         let lacking = match (sampled(0), sampled(1)) {
-            (false, false) => "either",
+            (false, false) => "neither run",
             (false, true) => "A",
             (true, false) => "B",
-            (true, true) => "one of them at each",
+            (true, true) => "one of them, at each rung,",
         };
-        return format!("{throughput}; call paths are not compared, as no stacks were sampled in {lacking}.");
+        return format!("{throughput}; call paths are not compared, because {lacking} has no stack samples.");
     }
     format!("{throughput}; {}.", changed(paths))
 }
@@ -55,25 +54,23 @@ fn of_seconds(rungs: &[RungChange], paths: Result<&Vec<PathChange>, &str>) -> St
     let found = match paths {
         Err(why) => why.replacen('c', "C", 1),
         Ok(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
-            "Call paths are not compared, as no stacks were sampled in one of them".to_owned()
+            "Call paths are not compared, because one run has no stack samples".to_owned()
         }
-        Ok(_) if !tested => {
-            "Whether a call path changed beyond chance cannot be told where each was looked at once".to_owned()
-        }
+        Ok(_) if !tested => "Significance of changes is unknown: each run is one measurement".to_owned(),
         Ok(paths) => match distinct(paths) {
-            0 => "No call path takes more or less of a second, beyond chance".to_owned(),
-            1 => "One call path takes more or less of a second".to_owned(),
-            many => format!("{many} call paths take more or less of a second"),
+            0 => "No call path changed significantly".to_owned(),
+            1 => "One call path changed significantly".to_owned(),
+            many => format!("{many} call paths changed significantly"),
         },
     };
-    format!("{found}; transactions were not counted, so the load itself may have changed.")
+    format!("{found}; the load itself may have changed, because transactions were not counted.")
 }
 
 fn changed(paths: &[PathChange]) -> String {
     match distinct(paths) {
-        0 => "no call path changed its cost beyond chance".to_owned(),
-        1 => "one call path changed its cost".to_owned(),
-        many => format!("{many} call paths changed their cost"),
+        0 => "no call path changed significantly".to_owned(),
+        1 => "one call path changed significantly".to_owned(),
+        many => format!("{many} call paths changed significantly"),
     }
 }
 

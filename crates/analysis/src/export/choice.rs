@@ -29,9 +29,7 @@ pub fn choose<'a>(
 ) -> Result<Compared<'a>, String> {
     let Some(last) = rungs.last() else {
         return Err(
-            "the bundle has no samples of such threads in such states: nothing was watched, or --states, --threads or \
-                    --repeat leave nothing"
-                .to_owned(),
+            "no samples match: the threads were not watched, or --states, --threads or --repeat exclude all".to_owned(),
         );
     };
     let of = |rung: &RungCosts| {

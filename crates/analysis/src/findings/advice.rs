@@ -1,6 +1,7 @@
 //! What to try with a setting, in view of what it is set to: advice for the default is wrong where somebody has set it far from it.
 
 use scaleprof_bundle::{Remedy, SettingRow};
+use scaleprof_vocabulary::SettingSource;
 use serde::Deserialize;
 
 /// From this factor on a number is far from another.
@@ -128,9 +129,7 @@ impl Advice {
         let Some(set) = now.map(|row| row.value.as_str()).filter(|now| !is_same(now, default)) else {
             return there;
         };
-        let is_set_by_nobody = now
-            .and_then(|row| row.set_by.as_deref())
-            .is_some_and(|by| by == "computed" || by == "default");
+        let is_chosen = now.and_then(|row| row.set_by).is_none_or(SettingSource::is_chosen);
         match self.distance(set, default, scene) {
             Distance::Followed if fits => Way::Nowhere,
             // Whoever goes that way without need pays for it.
@@ -138,7 +137,7 @@ impl Advice {
                 Some(_) => Way::Needless,
                 None => Way::Nowhere,
             },
-            Distance::FarOtherWay if !is_set_by_nobody => Way::BackFirst,
+            Distance::FarOtherWay if is_chosen => Way::BackFirst,
             _ => there,
         }
     }

@@ -25,7 +25,7 @@ impl Context<'_> {
             return Vec::new();
         };
         let law = format!(
-            "a transaction costs the threads that serve the load {:.3} ms of CPU at {} connections and {:.3} ms at {}, where it is cheapest: {:.2} times",
+            "CPU time per transaction: {:.3} ms at {} connections, {:.3} ms at the base rung of {} ({:.2} times)",
             cost * 1e3,
             last.summary.connections,
             base_cost * 1e3,
@@ -182,7 +182,7 @@ fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, uniform_slowdown:
     let mut draft = Draft::new(FindingKind::SlowerEverywhere, Vec::new(), counted(longer / cost));
     draft.accounts.besides = Some(counted(longer));
     draft.evidence.push(format!(
-        "the functions that work hardest take {:.0} % longer for the same work, each about alike (weighted median)",
+        "the hottest functions take {:.0} % longer for the same work (weighted median)",
         (uniform_slowdown - 1.0) * 100.0
     ));
     let laws = base.summary.iron_law.as_ref().zip(last.summary.iron_law.as_ref());

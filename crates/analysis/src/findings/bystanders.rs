@@ -46,10 +46,10 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Stat
     if let Some(fight) = fight.filter(|_| by_effect > 0.0) {
         fight.accounts.state_paths.extend(beside);
         fight.evidence.push(format!(
-            "{} more is lost in code beside it that grew too: {} charged there, and could not be told apart",
+            "up to {} more grew in adjacent code: {} charged there and cannot be separated",
             percent(by_effect),
             match fight.kind {
-                FindingKind::CacheLineSharing => "what the fight for the line does to the rest of its CPU is",
+                FindingKind::CacheLineSharing => "the effect of the contended line on its CPU is",
                 _ => "interrupts and cold caches after each switch are",
             }
         ));
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(drafts.len(), 2);
         assert!(drafts[0].evidence.is_empty(), "{:?}", drafts[0].evidence);
         assert!(
-            drafts[1].evidence[0].starts_with("3.0 % more is lost"),
+            drafts[1].evidence[0].starts_with("up to 3.0 % more grew"),
             "{:?}",
             drafts[1].evidence
         );

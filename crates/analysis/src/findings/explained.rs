@@ -131,14 +131,14 @@ impl Context<'_> {
                     _ => "the findings together explain",
                 };
                 let cheaper = if value > 1.0 + WORTH_A_NAME {
-                    ", other paths got cheaper"
+                    ", other paths decreased"
                 } else {
                     ""
                 };
                 let limits = found.explained_share.low.zip(found.explained_share.high);
                 match limits.is_some_and(|(low, high)| low <= 0.0 && high >= 1.0) {
                     true => format!(
-                        "how much of it {who} cannot be told from so few measurements ({} by the means)",
+                        "the explained share is unknown: too few repeats (mean {})",
                         percent(value)
                     ),
                     false => format!("{who} {} of it{between}{cheaper}", percent(value)),
@@ -162,7 +162,7 @@ impl Context<'_> {
                 true => "more than all of it".to_owned(),
                 false => percent(share),
             };
-            parts.push(format!("{how_much} is waiting for a CPU, which is no cause of its own"));
+            parts.push(format!("{how_much} is run-queue time, an effect rather than a cause"));
         }
         if let Some(share) = known(found.outside_server_share) {
             parts.push(format!("{} is outside the server", percent(share)));
@@ -170,12 +170,12 @@ impl Context<'_> {
         parts.push(match (unseen, &found.heaviest) {
             (Some(words), _) => words,
             (None, Some(heaviest)) => format!(
-                "its heaviest call path ({}, {}) is in {}",
+                "the heaviest call path of it ({}, {}) is in {}",
                 percent(heaviest.share),
                 heaviest.state.name(),
                 self.by_its_innermost(heaviest)
             ),
-            (None, None) => "no call path of it holds 1 %".to_owned(),
+            (None, None) => "no call path of it has 1 %".to_owned(),
         });
         format!(
             "{} has no finding: {}",
@@ -221,8 +221,8 @@ fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(
             of.filter_map(|(_, seconds)| *seconds).sum()
         };
         let lost = last.connection_seconds() - base.connection_seconds();
-        let words = "only threads that run were recorded, so nothing tells what they wait for: record switches too (perf sched record, or \
-                     perf record --off-cpu)";
+        let words = "only running threads were recorded, so the waits are unknown: also record switches (perf sched \
+                     record, or perf record --off-cpu)";
         return Some((words.to_owned(), lost - (on_cpu(&after) - on_cpu(&before)) - told));
     }
     let unseen = waits.into_iter();
@@ -231,7 +231,7 @@ fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(
     let (state, seconds) = grown.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let seconds = seconds - told;
     let words = format!(
-        "{:.0} \u{b5}s more are in the state {}, and the calls in which threads wait were not seen (the report says why)",
+        "{:.0} \u{b5}s more are in the state {}, whose call paths are unknown (the report has the reason)",
         seconds * 1e6,
         state.name()
     );

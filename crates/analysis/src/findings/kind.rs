@@ -21,14 +21,14 @@ pub(super) fn title(kind: FindingKind, what: Option<&str>, place: Option<&str>) 
     let what = what.unwrap_or(place);
     match kind {
         FindingKind::SpinWaiting => format!("Threads burn CPU while they wait for {what}"),
-        FindingKind::RowLockWaits => "Transactions queue for rows that other transactions have locked".to_owned(),
+        FindingKind::RowLockWaits => "Transactions wait for rows that other transactions have locked".to_owned(),
         FindingKind::LockConvoy => format!("Threads queue for {what}"),
-        FindingKind::KernelSpinlock => format!("Threads fight for a spinlock of the kernel, under {what}"),
+        FindingKind::KernelSpinlock => format!("Threads contend for a kernel spinlock, under {what}"),
         FindingKind::SchedulerOverhead => {
             format!("The kernel is busy putting threads to sleep and waking them, under {what}")
         }
-        FindingKind::AllocatorContention => format!("Memory allocation gets dearer, under {what}"),
-        FindingKind::PageFaults => format!("Page faults get dearer, under {what}"),
+        FindingKind::AllocatorContention => format!("Memory allocation takes more CPU time, under {what}"),
+        FindingKind::PageFaults => format!("Page faults take more CPU time, under {what}"),
         FindingKind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
         FindingKind::DiskBound => format!("Threads wait for the disk, in {what}"),
         FindingKind::Blocked => format!("Threads are blocked, in {what}"),
@@ -40,7 +40,7 @@ pub(super) fn title(kind: FindingKind, what: Option<&str>, place: Option<&str>) 
         FindingKind::SlowerEverywhere => {
             "The same instructions take longer everywhere: caches, memory, SMT or the clock".to_owned()
         }
-        FindingKind::ClientLimited => "The client, not the server, set the limit".to_owned(),
+        FindingKind::ClientLimited => "The client, not the server, was the limit".to_owned(),
         FindingKind::NotWarmedUp => "The server was still warming up while it was measured".to_owned(),
         FindingKind::Drifting => "Throughput drifted while it was measured".to_owned(),
     }
@@ -50,28 +50,26 @@ pub(super) fn title(kind: FindingKind, what: Option<&str>, place: Option<&str>) 
 pub(super) fn remedy(kind: FindingKind) -> Option<&'static str> {
     Some(match kind {
         FindingKind::SchedulerOverhead => {
-            "fewer threads that run at a time: a thread pool, or a connection pool before the server"
+            "fewer runnable threads: a thread pool, or a connection pool in front of the server"
         }
         FindingKind::AllocatorContention => {
             "another allocator: LD_PRELOAD=libjemalloc.so.2 or libtcmalloc_minimal.so.4"
         }
         FindingKind::PageFaults => {
-            "more memory that is kept: a larger MALLOC_TOP_PAD_, jemalloc, or transparent huge pages off"
+            "fewer returns of memory to the kernel: a larger MALLOC_TOP_PAD_, jemalloc, or transparent huge pages off"
         }
         FindingKind::CacheLineSharing => {
-            "scaleprof annotate shows the instruction and scaleprof cachelines what else lies in its line; in the source: \
-             variables that are written and those that are only read on lines of their own (alignas(64)), or counters of \
-             each thread's own"
+            "run scaleprof annotate and cachelines; in the source: separate written from read-only variables (alignas(64)), \
+             or use per-thread counters"
         }
         FindingKind::ClientLimited => {
             "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
         }
         FindingKind::NotWarmedUp => {
-            "longer measurements (--seconds), so that caches and the buffer pool fill before the half of them is over"
+            "longer measurements (--seconds), so that caches and the buffer pool fill in the first half"
         }
         FindingKind::Drifting => {
-            "longer measurements and more of them (--seconds, --repeats); a drift between measurements often is a growing table, \
-             checkpoints, or another program"
+            "longer and more measurements (--seconds, --repeats); common causes: a growing table, checkpoints, another process"
         }
         FindingKind::DiskBound => "a larger buffer pool, or a faster disk",
         FindingKind::Retries => "shorter transactions, rows locked in one order, READ COMMITTED",

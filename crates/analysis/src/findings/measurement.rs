@@ -62,12 +62,7 @@ fn not_warmed_up(rungs: &[Measured<'_>]) -> Option<Draft> {
         rungs,
         FindingKind::NotWarmedUp,
         |course| course.warming.filter(|rise| *rise >= WORTH_A_WORD),
-        |change| {
-            format!(
-                "throughput rose by {} within a measurement, and had not settled before",
-                percent(change)
-            )
-        },
+        |change| format!("throughput still rose by {} within a measurement", percent(change)),
     )
 }
 
@@ -84,7 +79,7 @@ fn drifting(rungs: &[Measured<'_>]) -> Option<Draft> {
         let mut draft = Draft::new(FindingKind::Drifting, Vec::new(), counted(change.abs()));
         draft.rungs = bounds(rungs.iter().map(|rung| rung.summary.connections));
         draft.evidence.push(format!(
-            "from the first measurement of the run to the last throughput moved by {}, whatever the rung",
+            "throughput drifted by {} from the first to the last measurement, across all rungs",
             signed_percent(change)
         ));
         draft

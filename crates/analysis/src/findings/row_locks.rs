@@ -82,7 +82,7 @@ impl Context<'_> {
         let (here, there) = (last.summary.connections, base.summary.connections);
         let micros = |costs: &PathCosts| total(state_paths.iter().map(|state_path| costs.seconds(*state_path))) * 1e6;
         draft.evidence.push(format!(
-            "a transaction waits {:.0} \u{b5}s for rows at {here} connections and {:.0} \u{b5}s at {there}, of the {:.0} \u{b5}s and {:.0} \u{b5}s that it takes a connection",
+            "row lock waits per transaction: {:.0} \u{b5}s at {here} connections, {:.0} \u{b5}s at {there}, of {:.0} \u{b5}s and {:.0} \u{b5}s in all",
             micros(last.costs),
             micros(base.costs),
             all * 1e6,
@@ -95,15 +95,14 @@ impl Context<'_> {
         draft.evidence.extend(self.price_of_queues(base, last));
         draft.evidence.extend(last.summary.busy_share.filter(|busy| *busy >= BUSY).map(|busy| {
             format!(
-                "the machine's CPUs are {} busy at {here} connections all the same: with shorter queues throughput rises only as far as \
-                 a transaction then costs less CPU time",
+                "CPUs are {} busy at {here} connections: shorter lock queues help only if CPU time per transaction falls too",
                 percent(busy)
             )
         }));
         let source = draft.path.last().and_then(|function| {
             let source = self.knowledge.row_lock_source(function)?;
             Some(format!(
-                "who sleeps in {function} waits for a row, or for a table: {source}"
+                "a thread that sleeps in {function} waits for a row or a table: {source}"
             ))
         });
         draft.evidence.extend(source);
@@ -136,15 +135,14 @@ impl Context<'_> {
         let mut draft = self.draft(FindingKind::RowLockWaits, Vec::new(), lost, base, last);
         draft.evidence.extend(counted_by_the_server(last.summary));
         draft.evidence.push(format!(
-            "a transaction takes a connection {:.0} \u{b5}s at {} connections and {:.0} \u{b5}s at {}",
+            "time per transaction: {:.0} \u{b5}s at {} connections, {:.0} \u{b5}s at {}",
             all * 1e6,
             last.summary.connections,
             base.connection_seconds() * 1e6,
             base.summary.connections
         ));
         draft.evidence.push(
-            "which calls waited was not seen: this rests on the server's counters alone, and has no interval"
-                .to_owned(),
+            "no call path of the waits is known: this is from the server's counters and has no interval".to_owned(),
         );
         if let Some(place) = self.knowledge.place_of(FindingKind::RowLockWaits) {
             draft.known = Some(format!("{} ({})", place.says, place.source));
@@ -203,8 +201,8 @@ impl Context<'_> {
         let workers: Vec<&str> = workers.into_iter().take(MOST_WORKERS).map(|(name, _)| name).collect();
         (of_all >= LEAST).then(|| {
             format!(
-                "the queues themselves (sleeping, waking, handing locks on, looking for deadlocks) cost {:.1} \u{b5}s of CPU time at {} \
-                 connections and {:.1} \u{b5}s at {}, {} of a transaction's: {}",
+                "the queues (sleep, wake, lock grants, deadlock search) take {:.1} \u{b5}s of CPU time per transaction at {} \
+                 connections, {:.1} \u{b5}s at {}, {} of all: {}",
                 sum(&after) * 1e6,
                 last.summary.connections,
                 sum(&before) * 1e6,
@@ -232,7 +230,7 @@ fn counted_by_the_server(last: &RungSummary) -> Option<String> {
     let waits = last.per_txn.get("status.innodb_row_lock_waits")?;
     let time = last.per_txn.get(ROW_LOCK_TIME)?;
     Some(format!(
-        "the server's own counters at {} connections: {waits:.2} waits for a row lock a transaction (innodb_row_lock_waits), {:.0} \u{b5}s in all \
+        "server counters at {} connections: {waits:.2} row lock waits per transaction (innodb_row_lock_waits), {:.0} \u{b5}s \
          (innodb_row_lock_time)",
         last.connections,
         time * 1e3

@@ -232,27 +232,27 @@ impl SharedLine {
             .as_ref()
             .map_or_else(String::new, |line| format!(" ({line})"));
         let times = match self.own.before.seconds {
-            seconds if seconds > 0.0 => format!(": {} times", factor(self.own.after.seconds / seconds)),
+            seconds if seconds > 0.0 => format!(" ({} times)", factor(self.own.after.seconds / seconds)),
             _ => String::new(),
         };
         let all_else = format!(
-            "all else in {} takes {:.1} \u{b5}s and took {:.1} \u{b5}s",
+            "the rest of {} takes {:.1} \u{b5}s, {:.1} \u{b5}s before",
             self.function(),
             micros(self.rest.after),
             micros(self.rest.before)
         );
         vec![
             format!(
-                "threads stand at one instruction, {}+{:#x}{source}, for {:.1} \u{b5}s of a transaction at {after} connections and {:.1} \u{b5}s at \
-                 {before}{times}; it, or the one before it, is what takes the time",
+                "{}+{:#x}{source} takes {:.1} \u{b5}s per transaction at {after} connections, {:.1} \u{b5}s at {before}{times}; because of \
+                 skid, it may be the previous instruction",
                 self.at.module,
                 self.at.address,
                 micros(self.own.after),
                 micros(self.own.before)
             ),
             match self.rest.after.seconds <= GREW_TOO * self.rest.before.seconds {
-                true => format!("{all_else}: it is not run more often, it waits"),
-                false => format!("{all_else}: it got dearer by less"),
+                true => format!("{all_else}: the instruction does not run more often, it waits"),
+                false => format!("{all_else}: a smaller increase"),
             },
         ]
     }

@@ -31,8 +31,8 @@ impl Context<'_> {
             ),
         };
         Some(format!(
-            "one round of a latch that spins is {one}, where one PAUSE takes {pause:.0} ns ({} = {delay:.0}); {rounds:.0} rounds before \
-             a thread sleeps ({}) take {before_sleep} ({})",
+            "a spin round takes {one} (PAUSE {pause:.0} ns, {} = {delay:.0}); a thread sleeps after {rounds:.0} rounds ({}), \
+             {before_sleep} ({})",
             round.delay, round.rounds, round.source
         ))
     }

@@ -31,7 +31,7 @@ impl Context<'_> {
             .chain(base.costs.state_paths(ThreadState::Spin))
             .collect();
         let takes = format!(
-            "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",
+            "spin loops take {:.1} \u{b5}s per transaction at {} connections",
             spent.value * 1e6,
             last.summary.connections
         );
@@ -42,7 +42,7 @@ impl Context<'_> {
             .push(match base.summary.connections == last.summary.connections {
                 true => takes,
                 false => format!(
-                    "{takes} and {:.1} \u{b5}s at {}; all of it is counted, not only what grew",
+                    "{takes} and {:.1} \u{b5}s at {}; the share counts all of it, not only the growth",
                     before * 1e6,
                     base.summary.connections
                 ),
@@ -92,11 +92,11 @@ impl Context<'_> {
         let idle = rung.busy().filter(|_| !rung.is_busy()).map(|busy| {
             match rung.summary.busy_share {
                 Some(_) => format!(
-                    "CPUs idle there (server and client use {} of them), so what it burns is taken from nobody; it is CPU time all the same",
+                    "CPUs are idle there (server and client use {}), so spinning delays no other thread but still uses CPU time",
                     percent(busy)
                 ),
                 None => format!(
-                    "the server uses {} of the CPUs there: whether what it burns is taken from anybody is not known",
+                    "the server uses {} of the CPUs there; whether spinning delays other threads is unknown",
                     percent(busy)
                 ),
             }
@@ -111,22 +111,22 @@ fn at_the_last(here: u32, last: &Profiled<'_>) -> String {
     let there = last.summary.connections;
     let spins = last.costs.with_seconds(ThreadState::Spin);
     let micros = spins.fold(0.0, |sum, (_, seconds)| sum + seconds) * 1e6;
-    let takes = format!("such loops take {micros:.1} \u{b5}s of a transaction");
+    let takes = format!("spin loops take {micros:.1} \u{b5}s per transaction");
     match last.costs.spinning_share() {
         Some(Estimate {
             value,
             low: Some(low),
             high: Some(high),
         }) if high >= LEAST => format!(
-            "it is surely waste at {here} connections; at {there} {takes} ({} of its CPU time, {} to {}), which may be too little for a word",
+            "waste at {here} connections; at {there} {takes} ({} of CPU time, {} to {}), which may be negligible",
             percent(value),
             percent(low),
             percent(high.min(1.0))
         ),
         share => format!(
-            "it is waste at {here} connections and no cause of what is lost at {there}: there {takes}{}",
+            "waste at {here} connections, but not a cause of the loss at {there}: there {takes}{}",
             share.map_or(String::new(), |share| format!(
-                " ({} of its CPU time)",
+                " ({} of CPU time)",
                 percent(share.value)
             ))
         ),

@@ -4,12 +4,13 @@ use super::drift::drift;
 use super::log_ratios::{PairedMean, Scatter};
 use super::sign_flip::sign_flip_p;
 use super::starts::{RungFigures, Sentinel, Session, Start};
-use super::verdict::{Verdict, margin, verdict};
+use super::verdict::{margin, verdict};
 use super::{Change, Compared, Judged, RungCompared, SessionQuality, VariantCompared};
 use crate::comparison::differences::{holm, weighted_holm};
 use crate::decomposition::{Side, decompose};
 use crate::numbers::percent;
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ExperimentVerdict;
 
 /// Of the allowance of false alarms, the part of the figure over the whole ladder; the rungs share the rest. So a session of equal
 /// servers calls anything a difference in at most one case of twenty, and a variant that is better at many connections and
@@ -81,7 +82,7 @@ impl Tested {
             sign_flip_p: self.sign_flip,
             margin: self.margin.exp_m1(),
             verdict: match verdict(&self.mean, self.margin, p, self.sign_flip) {
-                Verdict::NoDifference if self.offered => Verdict::Inconclusive,
+                ExperimentVerdict::NoDifference if self.offered => ExperimentVerdict::Inconclusive,
                 verdict => verdict,
             },
         }
@@ -91,7 +92,7 @@ impl Tested {
     fn not_judged(&self) -> Compared {
         Compared {
             adjusted_p: None,
-            verdict: Verdict::Inconclusive,
+            verdict: ExperimentVerdict::Inconclusive,
             ..self.compared(1.0)
         }
     }
@@ -168,9 +169,9 @@ impl Scaling {
     /// Better (true), worse, or not beyond chance.
     fn told(&self) -> Option<bool> {
         match verdict(&self.mean, 0.0, self.p, self.sign_flip) {
-            Verdict::Faster => Some(true),
-            Verdict::Slower => Some(false),
-            Verdict::NoDifference | Verdict::Inconclusive => None,
+            ExperimentVerdict::Faster => Some(true),
+            ExperimentVerdict::Slower => Some(false),
+            ExperimentVerdict::NoDifference | ExperimentVerdict::Inconclusive => None,
         }
     }
 }
@@ -217,9 +218,9 @@ impl Found {
 
     fn told(self) -> VariantCompared {
         let differs = |compared: &Option<Compared>| {
-            compared
-                .as_ref()
-                .is_some_and(|compared| matches!(compared.verdict, Verdict::Faster | Verdict::Slower))
+            compared.as_ref().is_some_and(|compared| {
+                matches!(compared.verdict, ExperimentVerdict::Faster | ExperimentVerdict::Slower)
+            })
         };
         let any = differs(&self.told) || self.rungs.iter().any(|(rung, _)| differs(&rung.throughput));
         VariantCompared {
@@ -369,7 +370,7 @@ fn quality(session: &Session) -> SessionQuality {
     };
     if let Some(a_a) = a_a.filter(PairedMean::excludes_zero) {
         doubts.push(format!(
-            "two starts of the same server differ by {}{} beyond chance: something on this machine is not the same for both",
+            "A/A pairs differ significantly, by {}{}: conditions on this machine changed between them",
             signed(a_a.ratio().value),
             range(a_a.ratio())
         ));
@@ -378,8 +379,7 @@ fn quality(session: &Session) -> SessionQuality {
     let drifted = drift.filter(|drift| !session.side_by_side && drift.excludes_zero() && drift.mean.abs() > margin);
     if let Some(drift) = drifted {
         doubts.push(format!(
-            "throughput changed by {}{} in the course of the session, whatever was measured, which is more than the {} that count \
-             as equal; pairs hide a steady change and no other",
+            "throughput drifted by {}{} during the session, above the margin of {}; pairs cancel only a steady drift",
             signed(drift.ratio().value),
             range(drift.ratio()),
             percent(margin.exp_m1())

@@ -1,8 +1,8 @@
 //! What a session of starts says; `experiment.json` holds it (docs/experiment.md).
 
-use super::Verdict;
 use super::starts::{ReplicaFigures, Together};
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ExperimentVerdict;
 use serde::{Deserialize, Serialize};
 
 /// What [`super::judge`] finds.
@@ -66,7 +66,7 @@ pub struct Compared {
     /// Differences up to this share do not matter or cannot be told from the session's own.
     pub margin: f64,
     /// The word for it.
-    pub verdict: Verdict,
+    pub verdict: ExperimentVerdict,
 }
 
 /// One rung of a variant against the base. All ratios are the variant's over the base's, with intervals from the pairs.

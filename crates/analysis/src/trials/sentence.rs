@@ -1,9 +1,10 @@
 //! A comparison of two variants in words.
 
 use super::judge::signed;
-use super::{Compared, RungCompared, VariantCompared, Verdict};
+use super::{Compared, RungCompared, VariantCompared};
 use crate::numbers::{counted, percent};
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ExperimentVerdict;
 
 /// A margin that is so many times the one that was asked for is worth a word.
 const COARSE: f64 = 2.0;
@@ -28,10 +29,10 @@ fn of_nothing(base: &str, variant: &str, found: &VariantCompared) -> String {
     let (limited, others): (Vec<&RungCompared>, Vec<&RungCompared>) =
         found.rungs.iter().partition(|rung| rung.client_limited);
     match limited.is_empty() || others.iter().any(|rung| rung.throughput.is_some()) {
-        true => format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
+        true => format!("Cannot tell about {variant}: no pair of starts with {base} was measured completely."),
         false => format!(
-            "Nothing can be said of {variant} and {base}: the client set the limit wherever they were measured. Give it more CPUs \
-             (--cpus-client) or threads (--client-threads), or use a load that asks more of the server."
+            "Not reliable: the client was the limit of {variant} and {base} at every rung. Use more CPUs (--cpus-client) or \
+             threads (--client-threads), or a heavier workload."
         ),
     }
 }
@@ -44,20 +45,20 @@ fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantC
         .zip(whole.ratio.high)
         .is_some_and(|(low, high)| high.ln().max(-low.ln()) <= whole.margin.ln_1p());
     let words = match whole.verdict {
-        Verdict::Faster => format!(
-            "{variant} did more of the load that was offered than {base}, by {}.",
+        ExperimentVerdict::Faster => format!(
+            "{variant} completed more of the offered load than {base}, by {}.",
             by(whole)
         ),
-        Verdict::Slower => format!(
-            "{variant} did less of the load that was offered than {base}, by {}.",
+        ExperimentVerdict::Slower => format!(
+            "{variant} completed less of the offered load than {base}, by {}.",
             by(whole)
         ),
-        Verdict::NoDifference | Verdict::Inconclusive if within => format!(
-            "{variant} did as much of the load that was offered as {base} ({}): that does not say how much either can do.",
+        ExperimentVerdict::NoDifference | ExperimentVerdict::Inconclusive if within => format!(
+            "{variant} completed as much of the offered load as {base} ({}). The most that either can do is unknown.",
             change(whole)
         ),
-        Verdict::NoDifference | Verdict::Inconclusive => format!(
-            "Whether {variant} did as much of the load that was offered as {base} cannot be told: {}.",
+        ExperimentVerdict::NoDifference | ExperimentVerdict::Inconclusive => format!(
+            "Inconclusive: {variant} against {base}, {} of the offered load.",
             change(whole)
         ),
     };
@@ -77,7 +78,7 @@ fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantC
 /// What is to be added where there are too few pairs for a verdict that counts.
 fn few(whole: &Compared) -> &'static str {
     match whole.pairs < super::FEWEST_PAIRS {
-        true => " With so few pairs this is indicative only.",
+        true => " Few pairs: indicative only.",
         false => "",
     }
 }
@@ -92,13 +93,11 @@ fn left_out(found: &VariantCompared) -> String {
         let rungs: Vec<String> = rungs.map(|rung| rung.connections.to_string()).collect();
         match rungs.is_empty() {
             true => String::new(),
-            false => format!(" Without the rungs of {} connections, {why}.", rungs.join(", ")),
+            false => format!(" Excluded: {} connections, {why}.", rungs.join(", ")),
         }
     };
-    without(
-        false,
-        "which fewer than half of the pairs of starts have, as their load failed there",
-    ) + &without(true, "where the client set the limit")
+    without(false, "because the load failed in more than half of the pairs")
+        + &without(true, "because the client was the limit")
 }
 
 /// The rungs that the figure over the ladder does not stand for.
@@ -109,9 +108,8 @@ fn by_rung(found: &VariantCompared) -> String {
         .filter_map(|rung| {
             let compared = rung.throughput.as_ref()?;
             let word = match compared.verdict {
-                Verdict::Faster => "faster",
-                Verdict::Slower => "slower",
-                Verdict::NoDifference | Verdict::Inconclusive => return None,
+                ExperimentVerdict::Faster | ExperimentVerdict::Slower => compared.verdict.label(),
+                ExperimentVerdict::NoDifference | ExperimentVerdict::Inconclusive => return None,
             };
             // What the figure over the ladder says already is not said again.
             let same = found.overall.is_some_and(|whole| whole.verdict == compared.verdict);
@@ -136,20 +134,20 @@ fn scaling(base: &str, found: &VariantCompared) -> String {
         format!(": from {first} to {last} connections it changes by {by}")
     });
     let few = found.overall.filter(|whole| whole.pairs < super::FEWEST_PAIRS);
-    let few = few.map_or("", |_| ", as far as so few pairs can show");
+    let few = few.map_or("", |_| " (few pairs: indicative only)");
     format!(" It scales {word} than {base}{change} against it{few}.")
 }
 
 /// More transactions of another kind are no gain.
 fn of_other_work(base: &str, variant: &str, whole: &Compared, found: &VariantCompared) -> String {
     let times = format!(
-        "{variant} and {base} do different transactions: that there are {:.2} times as many of {variant} says nothing by itself.",
+        "{variant} and {base} run different transactions, so their throughput ({:.2} times) is not comparable.",
         whole.ratio.value
     );
     let scales = match (found.scales, found.scaling_ratio) {
         (Some(_), _) => scaling(base, found),
         (None, Some(ratio)) => format!(
-            " Whether one of them scales better cannot be told: from the first rung to the last the ratio changes by {}.",
+            " Inconclusive whether one scales better: from the first rung to the last, the ratio changes by {}.",
             estimate(ratio)
         ),
         (None, None) => String::new(),
@@ -160,22 +158,24 @@ fn of_other_work(base: &str, variant: &str, whole: &Compared, found: &VariantCom
 fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
     let margin = percent(whole.margin);
     let words = match whole.verdict {
-        Verdict::Faster => format!("{variant} is faster than {base} by {} over the ladder.", by(whole)),
-        Verdict::Slower => format!("{variant} is slower than {base} by {} over the ladder.", by(whole)),
-        Verdict::NoDifference => format!(
-            "{variant} and {base} do not differ by more than {margin} over the ladder: {}.",
+        ExperimentVerdict::Faster => format!("{variant} is faster than {base} by {} over the ladder.", by(whole)),
+        ExperimentVerdict::Slower => format!("{variant} is slower than {base} by {} over the ladder.", by(whole)),
+        ExperimentVerdict::NoDifference => format!(
+            "No difference above {margin} between {variant} and {base} over the ladder: {}.",
             change(whole)
         ),
-        Verdict::Inconclusive => format!(
-            "Whether {variant} differs from {base} over the ladder by more than {margin} cannot be told: {}.",
+        ExperimentVerdict::Inconclusive => format!(
+            "Inconclusive: {variant} against {base}, {} over the ladder, margin {margin}.",
             change(whole)
         ),
     };
     // Who asked for 1 % should not take 20 % for it.
-    let coarse = match whole.margin > COARSE * asked.max(LEAST_MARGIN) && whole.verdict == Verdict::NoDifference {
+    let coarse = match whole.margin > COARSE * asked.max(LEAST_MARGIN)
+        && whole.verdict == ExperimentVerdict::NoDifference
+    {
         true => format!(
-            " Starts of the same server differ by as much here, so that less than {margin} may be hidden: measure more A/A pairs \
-             (sentinels), longer, or on a calmer machine."
+            " A/A pairs differ as much, so differences below {margin} may be hidden. Use more A/A pairs, longer windows or a \
+             quieter machine."
         ),
         false => String::new(),
     };
@@ -212,7 +212,7 @@ fn by(compared: &Compared) -> String {
 mod tests {
     use super::*;
 
-    fn compared(value: f64, low: f64, high: f64, verdict: Verdict) -> Compared {
+    fn compared(value: f64, low: f64, high: f64, verdict: ExperimentVerdict) -> Compared {
         Compared {
             pairs: 8,
             ratio: Estimate {
@@ -257,23 +257,26 @@ mod tests {
     fn each_verdict_has_its_words() {
         let of = |whole| sentence(["size=1", "size=64"], &found(whole), 0.01, true);
         assert_eq!(
-            of(Some(compared(0.9, 0.85, 0.96, Verdict::Slower))),
+            of(Some(compared(0.9, 0.85, 0.96, ExperimentVerdict::Slower))),
             "size=64 is slower than size=1 by 10 % (4.0 % to 15 %) over the ladder."
         );
         assert_eq!(
-            of(Some(compared(1.002, 0.997, 1.008, Verdict::NoDifference))),
-            "size=64 and size=1 do not differ by more than 1.2 % over the ladder: +0.2 % (\u{2212}0.3 % to +0.8 %)."
+            of(Some(compared(1.002, 0.997, 1.008, ExperimentVerdict::NoDifference))),
+            "No difference above 1.2 % between size=64 and size=1 over the ladder: +0.2 % (\u{2212}0.3 % to +0.8 %)."
         );
-        assert!(of(Some(compared(1.02, 0.97, 1.07, Verdict::Inconclusive))).contains("cannot be told"));
-        assert!(of(None).starts_with("Nothing can be said"));
+        assert_eq!(
+            of(Some(compared(1.02, 0.97, 1.07, ExperimentVerdict::Inconclusive))),
+            "Inconclusive: size=64 against size=1, +2.0 % (\u{2212}3.0 % to +7.0 %) over the ladder, margin 1.2 %."
+        );
+        assert!(of(None).starts_with("Cannot tell about size=64"));
         let coarse = Compared {
             margin: 0.22,
-            ..compared(1.02, 0.92, 1.13, Verdict::NoDifference)
+            ..compared(1.02, 0.92, 1.13, ExperimentVerdict::NoDifference)
         };
-        assert!(of(Some(coarse)).contains("so that less than 22 % may be hidden"));
+        assert!(of(Some(coarse)).contains("so differences below 22 % may be hidden"));
         let few = Compared {
             pairs: 4,
-            ..compared(1.1, 1.05, 1.15, Verdict::Faster)
+            ..compared(1.1, 1.05, 1.15, ExperimentVerdict::Faster)
         };
         assert!(of(Some(few)).ends_with("indicative only."));
     }
@@ -284,46 +287,47 @@ mod tests {
         let told = VariantCompared {
             rungs: vec![rung(1, true), rung(16, false), rung(256, false), rung(512, false)],
             overall_rungs: vec![16],
-            ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
+            ..found(Some(compared(1.14, 1.1, 1.2, ExperimentVerdict::Faster)))
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
         assert!(
-            words.contains("Without the rungs of 256, 512 connections, which fewer than half"),
+            words.contains("Excluded: 256, 512 connections, because the load failed"),
             "{words}"
         );
-        assert!(
-            words.contains("Without the rungs of 1 connections, where the client"),
-            "{words}"
-        );
+        assert!(words.contains("Excluded: 1 connections, because the client"), "{words}");
     }
 
     #[test]
     fn a_client_that_was_the_limit_everywhere_is_no_verdict() {
-        let limited = rung(64, Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)), true);
+        let limited = rung(
+            64,
+            Some(compared(1.0, 0.999, 1.001, ExperimentVerdict::Inconclusive)),
+            true,
+        );
         let told = VariantCompared {
             rungs: vec![limited],
             overall_rungs: Vec::new(),
             ..found(None)
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
-        assert!(words.contains("the client set the limit wherever"), "{words}");
+        assert!(words.starts_with("Not reliable: the client was the limit"), "{words}");
     }
 
     #[test]
     fn of_an_offered_load_the_response_time_is_told() {
         let slow = RungCompared {
-            p99: Some(compared(9.0, 8.0, 10.0, Verdict::Inconclusive).ratio),
+            p99: Some(compared(9.0, 8.0, 10.0, ExperimentVerdict::Inconclusive).ratio),
             ..rung(16, None, false)
         };
         let told = VariantCompared {
             open_loop: true,
             overall_rungs: vec![16],
             rungs: vec![slow],
-            ..found(Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)))
+            ..found(Some(compared(1.0, 0.999, 1.001, ExperimentVerdict::Inconclusive)))
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
         assert!(
-            words.contains("does not say how much either can do")
+            words.contains("The most that either can do is unknown.")
                 && words.contains("response time changes by +800 %")
                 && words.ends_with("at 16 connections."),
             "{words}"
@@ -335,12 +339,12 @@ mod tests {
         let rung = |connections, of| rung(connections, Some(of), false);
         let told = VariantCompared {
             rungs: vec![
-                rung(1, compared(1.0, 0.99, 1.01, Verdict::NoDifference)),
-                rung(512, compared(1.3, 1.2, 1.4, Verdict::Faster)),
+                rung(1, compared(1.0, 0.99, 1.01, ExperimentVerdict::NoDifference)),
+                rung(512, compared(1.3, 1.2, 1.4, ExperimentVerdict::Faster)),
             ],
             scales: Some(true),
-            scaling_ratio: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
-            ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
+            scaling_ratio: Some(compared(1.3, 1.2, 1.4, ExperimentVerdict::Faster).ratio),
+            ..found(Some(compared(1.14, 1.1, 1.2, ExperimentVerdict::Faster)))
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
         assert!(
@@ -350,7 +354,8 @@ mod tests {
         assert!(words.ends_with("It scales better than A: from 1 to 512 connections it changes by +30 % against it."));
         let other = sentence(["A", "B"], &told, 0.01, false);
         assert!(
-            other.starts_with("B and A do different transactions: that there are 1.14 times as many of B says nothing")
+            other
+                .starts_with("B and A run different transactions, so their throughput (1.14 times) is not comparable.")
                 && other
                     .ends_with("It scales better than A: from 1 to 512 connections it changes by +30 % against it.")
                 && !other.contains("faster"),

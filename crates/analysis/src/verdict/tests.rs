@@ -87,16 +87,16 @@ fn sentences() {
         nothing_counts(&[1, 2, 4]),
     ];
     insta::assert_snapshot!(text.join("\n"), @r"
-    Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 1.9x, cycles per instruction 1.1x) while its CPUs stay busy.
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: the server leaves CPUs idle or to others (the server's use of them is down from 95 % to 29 %).
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: each transaction costs 1.7 times the CPU of one at the peak (instructions 1.7x, cycles per instruction 1.0x) and the server leaves CPUs idle or to others (the server's use of them is down from 95 % to 55 %).
-    Throughput still rises at the last rung: 390/s at 4 connections, 95 % more than at 2; measure more connections to find its peak.
-    Throughput levels off at 203/s at 4 connections, the last rung, and does not fall over.
-    Throughput peaks at 200/s at 2 connections and holds 98 % of that at 4. Not counted: 256 and 512 connections, where the client, not the server, set the limit.
-    Throughput peaks at 200/s at 2 connections and is at 94 % of that at 4: too little, or too uncertain, to call a fall. Not counted: 1 connection, where the client, not the server, set the limit.
-    Throughput peaks at 200/s at 2 connections and stops altogether at 4.
-    Throughput is 100/s at 1 connection; only one rung was measured, too few to say whether it scales.
-    Nothing can be said about the server. Not counted: 1, 2 and 4 connections, where the client, not the server, set the limit.
+    Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: CPU time per transaction is 2.1 times that at the peak (instructions 1.9x, cycles per instruction 1.1x) while its CPUs stay busy.
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: the server leaves CPUs idle or to other processes (the server's use of them is down from 95 % to 29 %).
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: CPU time per transaction is 1.7 times that at the peak (instructions 1.7x, cycles per instruction 1.0x) and the server leaves CPUs idle or to other processes (the server's use of them is down from 95 % to 55 %).
+    Throughput still rises at the last rung: 390/s at 4 connections, 95 % above that at 2. Measure more connections to find the peak.
+    Throughput levels off at 203/s at 4 connections, the last rung; no fall.
+    Throughput peaks at 200/s at 2 connections and keeps 98 % of that at 4. Excluded: 256 and 512 connections, because the client was the limit.
+    94 % of the peak remains at 4 connections; the interval (91 to 97 %) does not exclude noise. Peak: 200/s at 2 connections. Excluded: 1 connection, because the client was the limit.
+    Throughput peaks at 200/s at 2 connections and stops at 4.
+    Cannot tell whether throughput scales: only one rung measured. Throughput is 100/s at 1 connection.
+    Not reliable: the client, not the server, was the limit at 1, 2 and 4 connections.
     ");
 }
 
@@ -111,7 +111,7 @@ fn a_fall_without_hardware_counters_names_cpu_seconds_alone() {
         (law.clock_hz, law.instructions_per_txn, law.cycles_per_instruction) = (None, None, None);
     }
     let text = verdict(&rungs, &[]).unwrap().sentence;
-    insta::assert_snapshot!(text, @"Throughput peaks at 10 000/s at 16 connections and falls to 50 % of that at 512: each transaction costs 2.0 times the CPU of one at the peak while its CPUs stay busy.");
+    insta::assert_snapshot!(text, @"Throughput peaks at 10 000/s at 16 connections and falls to 50 % of that at 512: CPU time per transaction is 2.0 times that at the peak while its CPUs stay busy.");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn too_few_rungs_neither_scale_nor_fall() {
         (of_two.class, of_two.falls_over_at),
         (LadderVerdict::Inconclusive, None)
     );
-    assert!(of_two.sentence.contains("too few"), "{}", of_two.sentence);
+    assert!(of_two.sentence.starts_with("Cannot tell"), "{}", of_two.sentence);
     rungs.truncate(1);
     assert_eq!(verdict(&rungs, &[]).unwrap().class, LadderVerdict::Inconclusive);
 }
@@ -154,6 +154,6 @@ fn a_server_that_gets_less_of_busy_cpus_is_not_said_to_leave_them_idle() {
     ]);
     rungs.iter_mut().for_each(|rung| rung.machine_busy = Some(0.98));
     let text = verdict(&rungs, &[]).unwrap().sentence;
-    assert!(text.contains("other programs take its CPUs"), "{text}");
+    assert!(text.contains("other processes use its CPUs"), "{text}");
     assert!(!text.contains("idle"), "{text}");
 }

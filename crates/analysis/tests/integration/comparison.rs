@@ -324,7 +324,7 @@ fn a_path_that_changed_at_two_rungs_is_one_path_in_the_sentence() {
     let sends = found.paths.iter().filter(|path| path.path == sending);
     assert_eq!((sends.count(), found.paths.len()), (2, 2), "{:?}", found.paths);
     assert!(
-        found.sentence.contains("one call path changed its cost"),
+        found.sentence.contains("one call path changed significantly"),
         "{}",
         found.sentence
     );
@@ -507,14 +507,20 @@ fn one_measurement_on_a_side_is_told_without_an_interval_and_said_so() {
         12,
     );
     let found = compared(&a, &b);
-    assert!(found.sentence.contains("cannot be told"), "{}", found.sentence);
+    assert!(
+        found.sentence.contains("Throughput change unknown"),
+        "{}",
+        found.sentence
+    );
     let last = &found.rungs[1];
     assert_eq!(
         (last.throughput_p, last.throughput_ratio.and_then(|ratio| ratio.low)),
         (None, None)
     );
     assert!(
-        last.notes.iter().any(|note| note.contains("one measurement only")),
+        last.notes
+            .iter()
+            .any(|note| note.contains("has one measurement, so significance is unknown")),
         "{:?}",
         last.notes
     );
@@ -612,7 +618,7 @@ fn what_is_not_alike_is_refused_or_named() {
         },
     )
     .expect_err("no such rung");
-    assert!(wanted.to_string().contains("16, 256 were"), "{wanted}");
+    assert!(wanted.to_string().contains("both runs have 16, 256"), "{wanted}");
     for rung in &mut b.measurements {
         rung.connections += 1;
     }

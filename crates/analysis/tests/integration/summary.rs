@@ -24,7 +24,7 @@ fn a_server_that_falls_over_is_found_with_its_reason() {
     );
     let d = verdict.decomposition.as_ref().unwrap();
     assert!((d.utilisation + d.cpu_seconds + d.residual - d.throughput).abs() < 1e-12 && d.residual.abs() < 0.01);
-    insta::assert_snapshot!(verdict.sentence, @"Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 2.0x, cycles per instruction 1.0x) while its CPUs stay busy.");
+    insta::assert_snapshot!(verdict.sentence, @"Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: CPU time per transaction is 2.1 times that at the peak (instructions 2.0x, cycles per instruction 1.0x) while its CPUs stay busy.");
     for rung in &summary.rungs {
         assert!(rung.steady && !rung.client_limited, "{:?}", rung);
         assert_eq!((rung.repeat_count, &rung.warmup_seconds), (3, &vec![4, 4, 4]));
@@ -73,7 +73,7 @@ fn without_hardware_counters_the_law_stands_on_cpu_seconds_and_says_so() {
             .verdict
             .unwrap()
             .sentence
-            .contains("times the CPU of one at the peak while its CPUs stay busy")
+            .contains("times that at the peak while its CPUs stay busy")
     );
 }
 
@@ -87,7 +87,7 @@ fn rungs_in_which_the_client_was_the_limit_are_refused() {
     let verdict = summary.verdict.unwrap();
     assert_eq!(verdict.decomposition.unwrap().to, 128);
     assert!(
-        verdict.sentence.contains("Not counted: 256 and 512 connections"),
+        verdict.sentence.contains("Excluded: 256 and 512 connections"),
         "{}",
         verdict.sentence
     );
@@ -222,7 +222,7 @@ fn percentiles_that_leave_out_what_never_began_are_warned_of() {
             });
         }
         let warnings = summarise(&bundle).warnings;
-        warnings.into_iter().find(|text| text.contains("had not begun"))
+        warnings.into_iter().find(|text| text.contains("had not started"))
     };
     // Of 30 000 that were due in the 30 s of the first measurement.
     assert_eq!(warned(290.0), None);

@@ -44,7 +44,7 @@ pub enum DebugInfoError {
     #[error("the debug file is not a 64-bit ELF file: {0}")]
     NotElf(object::Error),
     /// A part of it is damaged.
-    #[error("the debug information is damaged: {0}. Members of some variables are not known")]
+    #[error("the debug information is damaged, so members of some variables are unknown: {0}")]
     Damaged(gimli::Error),
 }
 

@@ -176,7 +176,7 @@ fn another_schema_is_refused_before_its_shape_is_looked_at() {
         fs::write(&manifest, format!(r#"{{"schema": {schema}, "another": "shape"}}"#)).unwrap();
         let error = Bundle::open(folder.path()).unwrap_err().to_string();
         let expected = format!(
-            "{} has schema {schema}; this scaleprof reads 2. Run the scaleprof that wrote it, or measure again.",
+            "{} has schema {schema}; this scaleprof reads 2\nfix: run the scaleprof that wrote it, or measure again",
             manifest.display()
         );
         assert_eq!(error, expected);

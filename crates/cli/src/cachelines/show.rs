@@ -1,10 +1,10 @@
 //! Judged lines on a terminal.
 
 use super::{Listing, Shown};
+use crate::global_arguments::has_colours;
 use crate::output::{self, Unwritten};
 use scaleprof_analysis::cache_lines::{JudgedPlace, LineKind, PairElsewhere, PlaceRole, Toucher};
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 
 /// Functions that are named of those that touch a place.
 const MOST_NAMES: usize = 3;
@@ -21,7 +21,7 @@ macro_rules! say {
 }
 
 pub(super) fn print(listing: &Listing) -> Result<(), Unwritten> {
-    let paint = Paint(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    let paint = Paint(has_colours());
     output::print(text(listing, &paint))
 }
 
@@ -49,7 +49,7 @@ fn text(listing: &Listing, paint: &Paint) -> String {
         ),
         None => say!(
             out,
-            "Ranked by how much code reads and writes; with --bundle by what a run measured."
+            "Ranked by how much code reads and writes; with --bundle, by measured CPU time."
         ),
     }
     for note in &listing.notes {
@@ -66,8 +66,7 @@ fn which(listing: &Listing) -> Option<String> {
     let (listed, all) = (listing.lines.len(), listing.judged);
     let left = all - listed;
     let Some(costly) = listing.costly else {
-        return (left > 0)
-            .then(|| format!("Listed are the {listed} that most code reads and writes (--all shows the rest)."));
+        return (left > 0).then(|| format!("Listed: the {listed} that most code reads and writes (--all shows all)."));
     };
     let rest = match left {
         0 => String::new(),
@@ -76,8 +75,8 @@ fn which(listing: &Listing) -> Option<String> {
     };
     Some(match costly {
         0 => format!(
-            "None of them was seen to cost anything in this run: none takes 0.1 % of a transaction's CPU time, or surely more than at \
-             the other rung{rest}."
+            "None has measured time in this run: none takes 0.1 % of the CPU time per transaction or grows \
+             significantly{rest}."
         ),
         costly => {
             let gravest = match listed < costly {
@@ -137,7 +136,7 @@ fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {
         };
         say!(
             out,
-            "   beside them, not touched while the server runs: {}{more}",
+            "\u{20}  in the same line, not accessed while the server runs: {}{more}",
             named.join(", ")
         );
     }

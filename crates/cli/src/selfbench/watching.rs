@@ -288,7 +288,7 @@ fn mean_and_half_width(values: &[f64]) -> (f64, Option<f64>) {
 
 /// The rows for a person.
 pub(super) fn text(rows: &[WatchingRow]) -> String {
-    let mut out = String::from("Throughput while somebody watches, over throughput while nobody does:\n");
+    let mut out = String::from("Throughput while watched, over throughput without:\n");
     for row in rows {
         let _ = writeln!(
             out,

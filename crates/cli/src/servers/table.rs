@@ -10,7 +10,7 @@ const DIGITS: usize = 12;
 pub(crate) fn print(shelf: &Shelf, servers: &[Build]) -> Result<(), Unwritten> {
     if servers.is_empty() {
         say!(
-            "no builds in {} and no server installed. `scaleprof servers fetch --help` says what can be fetched",
+            "no builds in {} and no server installed. `scaleprof servers fetch --help` lists the sources",
             shelf.path().display()
         );
         return Ok(());

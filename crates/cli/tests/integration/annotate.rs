@@ -81,13 +81,13 @@ fn what_cannot_be_annotated_is_refused_with_what_to_give_instead() {
     let error = fail(scaleprof().args(["annotate", "/bin/sh"]), 1);
     assert!(error.contains("which function of /bin/sh?"), "{error}");
     let error = fail(scaleprof().arg("annotate").arg(place.path()), 1);
-    assert!(error.contains("is not a scaleprof bundle"), "{error}");
+    assert!(error.contains("is not a bundle"), "{error}");
     let text = place.path().join("text");
     std::fs::write(&text, "no machine code").expect("written");
     let error = fail(scaleprof().arg("annotate").arg(&text).arg("main"), 1);
     assert!(error.contains("not a 64-bit ELF file"), "{error}");
     let error = fail(scaleprof().args(["annotate", "/bin/sh", "main", "--rung", "4"]), 1);
-    assert!(error.contains("go with a bundle"), "{error}");
+    assert!(error.contains("require a bundle"), "{error}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn functions_that_a_recording_names_without_addresses_are_told_apart() {
     succeed(import.arg(&stacks));
     let error = fail(scaleprof().arg("annotate").arg(&without_code).arg("beta"), 1);
     assert!(
-        error.contains("keeps no machine code (imported with --no-code)"),
+        error.contains("has no machine code (imported with --no-code)"),
         "{error}"
     );
 }

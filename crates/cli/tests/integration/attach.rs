@@ -61,7 +61,7 @@ fn consent_is_asked_for_and_a_schema_of_our_name_that_is_not_ours_is_left_alone(
     }
     let error = fail(on_socket().args(["--yes", "--drop-schema"]), 1);
     assert!(
-        error.contains("scaleprof did not make") && error.contains("left alone"),
+        error.contains("was not created by scaleprof") && error.contains("not touched"),
         "{error}"
     );
     assert!(!folder.exists());

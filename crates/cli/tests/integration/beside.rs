@@ -170,5 +170,5 @@ fn what_makes_no_sense_beside_a_server_is_refused() {
     let said = refused(&["--replication", "raft"]);
     assert!(said.contains("semi-synchronous") && said.contains("galera"), "{said}");
     assert!(refused(&["--replicas", "2"]).contains("--replication"));
-    assert!(refused(&["--cpus-others", "0"]).contains("goes with --replication or --neighbours"));
+    assert!(refused(&["--cpus-others", "0"]).contains("requires --replication or --neighbours"));
 }

@@ -139,7 +139,7 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
     let frame = imported.frames.iter().find(|frame| &*frame.module == "walk");
     let build_id = frame.map(|frame| frame.build_id.as_deref());
     assert_eq!(build_id, Some(rows[0].from_build_id.as_deref()));
-    let left_out = "100 of its 500 jumps (perf record -b) lead from or to what is no file";
+    let left_out = "100 of its 500 branches (perf record -b) start or end outside of any file";
     let warnings = &imported.manifest.warnings;
     assert!(
         warnings.iter().any(|warning| warning.contains(left_out)),

@@ -23,11 +23,13 @@ pub(crate) fn can_watch() -> bool {
 fn hot_code(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = scaleprof().arg("check").args(arguments).arg("--json").output();
     let (out, err) = texts(&output.expect("it starts"));
-    let items: Vec<serde_json::Value> =
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+    assert_eq!(document["schema"], 1);
+    let items = document["items"].as_array().expect("a list");
     items
-        .into_iter()
+        .iter()
         .filter(|item| item["topic"] == "names of the hot code")
+        .cloned()
         .collect()
 }
 
@@ -66,7 +68,10 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
     }
     // A bundle does not say in which folder its files lie, and this is in none of libraries.
     let mend = kept[1]["fix"].as_str().unwrap_or_default();
-    assert!(mend.contains("where the server runs: scaleprof check --pid"), "{mend}");
+    assert!(
+        mend.contains("on the server's machine: scaleprof check --pid"),
+        "{mend}"
+    );
     // Where the file is, the command names it or its package.
     let mend = live[1]["fix"].as_str().unwrap_or_default();
     assert!(

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The options of a command and of its subcommands, and the names of these.
 #[derive(Default)]
-struct Known {
-    options: BTreeSet<String>,
+pub(crate) struct Known {
+    pub(crate) options: BTreeSet<String>,
     subcommands: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ fn listed(help: &str) -> impl Iterator<Item = String> {
 }
 
 /// The long options in a text.
-fn options(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn options(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words
         .filter(|word| word.starts_with("--") && word.len() > 2)
@@ -39,7 +39,7 @@ fn help(of: &[&str]) -> String {
     succeed(scaleprof().args(of).arg("--help")).0
 }
 
-fn known() -> BTreeMap<String, Known> {
+pub(crate) fn known() -> BTreeMap<String, Known> {
     let mut known = BTreeMap::new();
     for command in commands(&help(&[])).into_iter().filter(|name| name != "help") {
         let text = help(&[&command]);
@@ -75,7 +75,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 /// What is wrong with a command line behind the program's name.
-fn wrong(line: &str, known: &BTreeMap<String, Known>) -> Option<String> {
+pub(crate) fn wrong(line: &str, known: &BTreeMap<String, Known>) -> Option<String> {
     let mut words = line.split_whitespace();
     let command = words.next()?;
     if command.starts_with("--") || !command.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -91,7 +91,7 @@ fn wrong(line: &str, known: &BTreeMap<String, Known>) -> Option<String> {
         .map(|option| format!("{command} has no option {option}"))
 }
 
-fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+pub(crate) fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         match path.is_dir() {

@@ -58,8 +58,8 @@ fn a_check_of_what_cannot_work_ends_with_3() {
     ]);
     let output = command.output().expect("it starts");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let items: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let of_files = items.as_array().expect("a list").iter();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let of_files = document["items"].as_array().expect("a list").iter();
     let mut of_files = of_files.filter(|item| item["topic"].as_str().is_some_and(|topic| topic.contains("NOFILE")));
     assert_eq!(of_files.next().expect("it is looked at")["status"], "required");
 }

@@ -143,13 +143,13 @@ fn numbers_of_samples_become_time_with_the_frequency_and_the_length() {
     let back = place.path().join("back");
     let said = fail(&mut import(&[&file], &sampled[..2], &back), 1);
     assert!(
-        said.contains("how long it took") && said.contains("--seconds S"),
+        said.contains("has no duration") && said.contains("--seconds S"),
         "{said}"
     );
     let script = place.path().join("script.txt");
     std::fs::write(&script, script_of(2, 20)).expect("written");
     let (_, warned) = succeed(&mut import(&[&script], &sampled, &back));
-    for words in ["--frequency was not needed", "--seconds was not needed"] {
+    for words in ["--frequency is ignored", "--seconds is ignored"] {
         assert!(warned.contains(words), "{warned}");
     }
 }
@@ -165,7 +165,7 @@ fn a_recording_of_what_is_no_time_has_no_load() {
     assert!(!back.exists(), "a refused import left a folder");
     let (_, warned) = succeed(&mut import(&[&file], &loads[4..], &back));
     assert!(
-        warned.contains("did not come at a rate") && warned.contains("not known as time"),
+        warned.contains("its samples have no rate") && warned.contains("not known as time"),
         "{warned}"
     );
 }
@@ -176,7 +176,7 @@ fn what_is_no_recording_is_refused_in_one_sentence() {
     let file = place.path().join("file");
     for (content, words) in [
         (&b""[..], "empty"),
-        (b"hello\nworld\n", "no recording that scaleprof knows"),
+        (b"hello\nworld\n", "unknown format of a recording"),
         (b"mysqld 7 1.5: cpu-clock: \n\n", "neither a stack"),
         (b"\x1f\x8b\x08", "cut off"),
     ] {

@@ -105,7 +105,7 @@ fn every_ready_experiment_can_be_planned() {
         assert!(out.contains("indicative only") && out.contains("held against"), "{out}");
         if !compared.is_empty() {
             let err = fail(scaleprof().args(plan), 1);
-            assert!(err.contains("what shall be compared is not said yet: give "), "{err}");
+            assert!(err.contains("what shall be compared is not said yet\n  fix: give "), "{err}");
         }
         count += 1;
     }
@@ -190,14 +190,14 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     let words = joined(&out);
     assert!(err.contains("broken takes no part any more"), "{err}");
     assert!(err.contains("innodb_no_such_setting"), "{err}");
-    assert!(err.contains("the wrapper 'sh' stays in front of the server"), "{err}");
+    assert!(err.contains("the wrapper 'sh' does not become the server"), "{err}");
     assert!(err.contains("left)"), "{err}");
     assert!(
         words.contains("Does it matter?") && words.contains("wrapped over one:"),
         "{out}"
     );
     assert!(
-        words.contains("CPU/tx") && words.contains("The session: 2 pairs of one variant with itself"),
+        words.contains("CPU/tx") && words.contains("The session: 2 A/A pairs"),
         "{out}"
     );
     assert!(words.contains("indicative only"), "{out}");
@@ -238,7 +238,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     std::fs::remove_file(folder.join("report.html")).expect("it was there");
     succeed(&mut again(&[]));
     assert!(folder.join("report.html").is_file());
-    assert!(fail(&mut again(&["--format", "bug"]), 1).contains("a bug report is of one run"));
+    assert!(fail(&mut again(&["--format", "bug"]), 1).contains("a bug report needs one run"));
     // The variant's settings and surroundings are in its bundles.
     let settings = Bundle::open(folder.join("starts/round-01-variant-3"))
         .expect("a bundle")

@@ -387,5 +387,5 @@ fn how_a_recording_is_read_is_no_question_of_a_bundle() {
     let said = fail(scaleprof().arg("export").arg(place.path().join("nothing")), 1);
     assert!(said.contains("nothing: No such file"), "{said}");
     let said = fail(scaleprof().arg("export").arg(place.path()), 1);
-    assert!(said.contains("is not a scaleprof bundle"), "{said}");
+    assert!(said.contains("is not a bundle"), "{said}");
 }

@@ -73,7 +73,11 @@ fn a_thread_that_ran_longer_than_the_recording_lasted_is_said_to_be_impossible()
         .collect();
     std::fs::write(&text, all).expect("written");
     let (summary, ..) = imported(&text, &[]);
-    assert!(warns(&summary, "these times cannot be"), "{:?}", summary.warnings);
+    assert!(
+        warns(&summary, "impossible: its busiest thread"),
+        "{:?}",
+        summary.warnings
+    );
     assert!((cpus_used(&summary) - 1.0).abs() < 0.02, "{}", cpus_used(&summary));
 }
 

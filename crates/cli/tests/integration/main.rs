@@ -22,6 +22,7 @@ mod import;
 mod import_accounts;
 mod import_doubts;
 mod import_times;
+mod messages;
 mod once;
 mod other_users;
 mod output;

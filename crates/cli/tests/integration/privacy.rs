@@ -204,8 +204,8 @@ fn where_a_run_took_place_is_in_no_byte_of_the_bundle() {
         let row = kept.settings.iter().find(|row| row.name == "innodb_io_capacity");
         let row = row.expect("a setting that may be shown");
         assert_eq!(
-            (row.value.as_str(), row.set_by.as_deref()),
-            ("321", Some("option_file"))
+            (row.value.as_str(), row.set_by),
+            ("321", Some(scaleprof_vocabulary::SettingSource::OptionFile))
         );
     }
 }

@@ -129,7 +129,7 @@ fn a_folder_that_is_not_empty_is_refused_and_left_as_it_is() {
 fn reports_of_no_bundle_are_refused() {
     for folder in ["/nonexistent", "/proc"] {
         let error = fail(scaleprof().arg("report").arg(Path::new(folder)), 1);
-        assert!(error.contains("not a scaleprof bundle"), "{error}");
+        assert!(error.contains("is not a bundle"), "{error}");
     }
 }
 

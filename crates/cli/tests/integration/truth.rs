@@ -74,10 +74,7 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
         );
     }
     // PAUSE was measured, and the settings were read.
-    let round = format!(
-        "one round of a latch that spins is 0 to {} times PAUSE",
-        (delay - 1.0) * 50.0
-    );
+    let round = format!("a spin round takes 0 to {} times PAUSE", (delay - 1.0) * 50.0);
     assert!(
         first.evidence.iter().any(|line| line.starts_with(&round)),
         "{round}: {first:#?}"
@@ -167,7 +164,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
     // The kernel's functions have no listing, and it says why.
     let error = fail(&mut annotate("finish_task_switch"), 1);
     assert!(
-        error.contains("is a function of the kernel") && error.contains("'in kernel'"),
+        error.contains("is a kernel function") && error.contains("'in kernel'"),
         "{error}"
     );
 

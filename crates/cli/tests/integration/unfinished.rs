@@ -43,7 +43,7 @@ fn what_a_measurement_left_running_is_killed_before_the_next_and_nobody_else_is(
         .manifest
         .warnings
         .iter()
-        .filter(|text| text.contains("ended with KILL"));
+        .filter(|text| text.contains("scaleprof killed them"));
     assert_eq!(killed.count(), 2, "{:?}", kept.manifest.warnings);
     let mut client = server.connect().expect("a connection");
     let left = client.query("SHOW PROCESSLIST").expect("a list");
@@ -72,7 +72,7 @@ fn above_capacity_the_backlog_is_kept_and_the_percentiles_are_warned_of() {
     };
     assert!(first < second && second < third && third > 1000.0, "{by_second:?}");
     let summary = kept.summary.expect("a summary");
-    let warned = summary.warnings.iter().any(|text| text.contains("had not begun"));
+    let warned = summary.warnings.iter().any(|text| text.contains("had not started"));
     assert!(warned, "{:?}", summary.warnings);
     assert_eq!(summary.verdict.expect("a verdict").class, LadderVerdict::Inconclusive);
 }

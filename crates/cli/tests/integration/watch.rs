@@ -184,7 +184,10 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
         let missing = summary.missing.iter().find(|missing| missing.figure == figure);
         missing.expect(figure).reason.clone()
     };
-    assert_eq!(reason("throughput"), "no load of ours: transactions are not counted");
+    assert_eq!(
+        reason("throughput"),
+        "attach sends no load: transactions are not counted"
+    );
     assert!(reason("server.version").contains("connection"));
     assert!(!kept.counters.is_empty());
     assert!(kept.counters.iter().all(|row| !row.counter.starts_with("client.")));
@@ -249,7 +252,7 @@ fn what_cannot_be_watched_is_refused_with_what_to_do() {
     let ours = std::process::id();
     let error = fail(&mut attach(ours, &folder), 1);
     assert!(
-        error.contains("not a server") && error.contains("--any-process"),
+        error.contains("not a mysqld or mariadbd") && error.contains("--any-process"),
         "{error}"
     );
     let error = fail(&mut attach(i32::MAX as u32, &folder), 1);
@@ -264,7 +267,7 @@ fn what_cannot_be_watched_is_refused_with_what_to_do() {
         1,
     );
     assert!(
-        error.contains("scaleprof run") && error.contains("never loads"),
+        error.contains("scaleprof run") && error.contains("only watches"),
         "{error}"
     );
     assert!(!folder.exists());

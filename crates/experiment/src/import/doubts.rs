@@ -11,8 +11,8 @@ pub(super) fn few_threads(recording: &Recording, load: KnownLoad) -> Option<Stri
     let tells_threads = [RecordingFormat::PerfData, RecordingFormat::PerfScript].contains(&recording.format);
     (tells_threads && threads > 0 && threads < connections as usize).then(|| {
         format!(
-            "it has samples of {}, and transactions are said to have been run by {}: that is so where they share threads (a thread pool); \
-             else the number is wrong, or many did nothing",
+            "it has samples of {}, but --connections says {}: they share threads (a thread pool), the number is \
+             wrong, or many were idle",
             counted(threads as u32, "thread"),
             counted(connections, "connection")
         )
@@ -23,8 +23,8 @@ pub(super) fn few_threads(recording: &Recording, load: KnownLoad) -> Option<Stri
 pub(super) fn many_clients(clients: usize, load: KnownLoad) -> Option<String> {
     (clients > 2 * load.connections as usize).then(|| {
         format!(
-            "it has samples of {} that served clients, and transactions are said to have been run by {}: what the others did counts as part \
-             of it, or the number is wrong",
+            "it has samples of {} that served clients, but --connections says {}: the others count too, or the \
+             number is wrong",
             counted(clients as u32, "thread"),
             counted(load.connections, "connection")
         )
@@ -42,7 +42,8 @@ pub(super) fn no_threads(recording: &Recording) -> Option<String> {
 /// Times without the kernel's.
 pub(super) fn no_kernel(recording: &Recording) -> Option<String> {
     recording.without_kernel.then(|| {
-        "the kernel was left out of it (an event such as cycles:u, or a perf without the right to it): all CPU time in it is user space's alone"
+        "it has no kernel samples (an event such as cycles:u, or a perf without the privilege): all its CPU time is \
+         user space"
             .to_owned()
     })
 }
@@ -62,8 +63,8 @@ pub(super) fn no_samples(recording: &Recording, load: Option<KnownLoad>) -> Opti
     let most = load.map_or(MOST_WITHOUT_LOAD, |load| f64::from(load.connections) + MOST_OTHERS);
     (threads > most).then(|| {
         format!(
-            "it is the time of {threads:.0} threads at once, which cannot be. Some tools that fold stacks count the nanoseconds of each sample: \
-             that is --frequency 1000000000"
+            "impossible: it is the time of {threads:.0} threads at once. If its counts are nanoseconds, give \
+             --frequency 1000000000"
         )
     })
 }
@@ -73,8 +74,8 @@ pub(super) fn no_samples(recording: &Recording, load: Option<KnownLoad>) -> Opti
 pub(super) fn other_call_paths(here: CallPaths, (before, number): (CallPaths, i32)) -> Option<String> {
     (here != before).then(|| {
         format!(
-            "its call paths come from {here}, those of recording {number} from {before}: the same work has other callers in them, so that what \
-             seems to grow from one to the other may not. Import recordings that were made alike"
+            "its call paths come from {here}, those of recording {number} from {before}, so growth between them may \
+             be an artefact. Use one unwinding method"
         )
     })
 }

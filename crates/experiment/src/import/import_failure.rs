@@ -18,7 +18,7 @@ pub enum ImportFailure {
     },
     /// A file was cut meanwhile: the recording, or one that its stacks need.
     #[error(
-        "{} was truncated while it was read: what was made of it is wrong. Run the command again when nobody writes that file",
+        "{} was truncated during the read, so results are wrong\nfix: run the command again when nobody writes the file",
         path.display()
     )]
     Truncated {
@@ -35,8 +35,8 @@ pub enum ImportFailure {
     },
     /// There are not as many known loads as recordings.
     #[error(
-        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {loads} numbers for \
-         --connections and --throughput: give one for each recording, in their order"
+        "{recordings} recordings (folded stacks with two columns are two), but {loads} numbers for --connections and \
+         --throughput\nfix: give one for each recording, in order"
     )]
     Loads {
         /// Recordings in the files.
@@ -45,9 +45,7 @@ pub enum ImportFailure {
         loads: usize,
     },
     /// There are not as many counts as recordings.
-    #[error(
-        "there are {recordings} recordings in the files, and {stats} files for --stat: give one for each recording, in their order"
-    )]
+    #[error("{recordings} recordings, but {stats} files for --stat\nfix: give one for each recording, in order")]
     Stats {
         /// Recordings in the files.
         recordings: usize,
@@ -55,9 +53,7 @@ pub enum ImportFailure {
         stats: usize,
     },
     /// There are not as many flat recordings as recordings.
-    #[error(
-        "there are {recordings} recordings in the files, and {flat} for --flat: give one for each recording, in their order"
-    )]
+    #[error("{recordings} recordings, but {flat} files for --flat\nfix: give one for each recording, in order")]
     Flat {
         /// Recordings in the files.
         recordings: usize,
@@ -74,9 +70,8 @@ pub enum ImportFailure {
     },
     /// Two columns, of which nobody knows how they differ.
     #[error(
-        "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
-         --throughput 9000,7000, and how they were sampled, such as --frequency 99 --seconds 10, and they become two rungs; or give the \
-         columns as two files", path.display()
+        "{} has two columns of unknown loads\nfix: give them as two files, or with --connections 16,256 --throughput \
+         9000,7000 --frequency 99 --seconds 10", path.display()
     )]
     TwoColumns {
         /// Which one.
@@ -84,8 +79,8 @@ pub enum ImportFailure {
     },
     /// A load is known of a recording that is a number of samples alone.
     #[error(
-        "{} does not tell how much time its samples stand for, so that nothing can be said per transaction: say how they were taken \
-         (--frequency HZ, what -F was for perf record, and --seconds S), or leave out --connections and --throughput", path.display()
+        "{} has no sample period, so times per transaction are unknown\nfix: give --frequency HZ and --seconds S, or omit \
+         --connections and --throughput", path.display()
     )]
     NoTime {
         /// Which one.
@@ -93,8 +88,8 @@ pub enum ImportFailure {
     },
     /// Neither the recording nor the user says how long it took, but how its samples stand to time or to a load.
     #[error(
-        "{} does not tell how long it took, so that nothing can be said per second or per transaction: say so (--seconds S), or leave out \
-         --frequency, --connections and --throughput", path.display()
+        "{} has no duration, so times per second or transaction are unknown\nfix: give --seconds S, or omit --frequency, \
+         --connections and --throughput", path.display()
     )]
     NoLength {
         /// Which one.
@@ -102,8 +97,8 @@ pub enum ImportFailure {
     },
     /// A load is known of a recording of an event that is no time.
     #[error(
-        "{} has samples of {event}, which do not tell how much time they stand for, so that nothing can be said per transaction: record \
-         cpu-clock, or cycles with -F, give another of its events to --event, or leave out --connections and --throughput", path.display()
+        "{} has samples of {event}, which measure no time\nfix: record cpu-clock, or cycles with -F; choose another \
+         --event; or omit --connections and --throughput", path.display()
     )]
     OtherEvent {
         /// Which one.
@@ -113,8 +108,8 @@ pub enum ImportFailure {
     },
     /// There are not as many lengths as recordings.
     #[error(
-        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {seconds} numbers for --seconds: give \
-         one for all, or one for each recording, in their order"
+        "{recordings} recordings (folded stacks with two columns are two), but {seconds} numbers for --seconds\nfix: give \
+         one, or one for each recording, in order"
     )]
     Seconds {
         /// Recordings in the files.
@@ -124,7 +119,7 @@ pub enum ImportFailure {
     },
     /// The same recording is none of another time.
     #[error(
-        "{} is given twice: a recording counts once. Repeats are recordings of their own, made at other times", path.display()
+        "{} is given twice\nfix: give each recording once; repeats are separate recordings", path.display()
     )]
     Twice {
         /// Which one.

@@ -116,7 +116,7 @@ pub(super) fn describe(
     missing: &mut BTreeMap<String, String>,
 ) {
     if recording.format == RecordingFormat::PerfData {
-        let words = if inlines { "told apart" } else { "not told apart" };
+        let words = if inlines { "resolved" } else { "not resolved" };
         tell(manifest, BUILT_IN, words);
     }
     let event = recording.event.as_deref().unwrap_or("event unknown");

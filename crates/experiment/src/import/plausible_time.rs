@@ -40,7 +40,7 @@ fn settled(recording: &mut Recording) -> Vec<String> {
             counted_samples(samples)
         )),
         () if busiest / 2 > length => Some(format!(
-            "its busiest thread ran for {}, and it lasted {}: these times cannot be (perf script --deltatime prints such)",
+            "impossible: its busiest thread ran for {}, but it lasted {} (perf script --deltatime prints such times)",
             shown(busiest),
             shown(length)
         )),
@@ -85,7 +85,7 @@ fn without_jump(recording: &mut Recording) -> Option<String> {
         sample.time_ns = span.start;
     }
     Some(format!(
-        "it lasted {} and has {}, none of them for {} in between: its clock jumped, or nothing ran. What was in which second is not kept",
+        "it lasted {} and has {}, none of them for {}: its clock jumped, or nothing ran. Times within it are not kept",
         shown(span.end - span.start),
         counted_samples(times.len()),
         shown(gap)

@@ -35,7 +35,7 @@ impl Sampling {
         };
         match seconds {
             Some(_) if has_length(recording) => {
-                unneeded.push("--seconds was not needed for it: it tells itself how long it took".to_owned());
+                unneeded.push("--seconds is ignored for it: it has its own duration".to_owned());
             }
             Some(seconds) => recording.span = Some(0..(seconds * SECOND) as u64),
             None => {}
@@ -44,11 +44,11 @@ impl Sampling {
             return Ok(unneeded);
         };
         match (recording.weights, recording.samples_of_unknown_rate) {
-            (Weights::Nanoseconds, _) => unneeded.push(
-                "--frequency was not needed for it: it tells itself how much time its samples stand for".to_owned(),
-            ),
+            (Weights::Nanoseconds, _) => {
+                unneeded.push("--frequency is ignored for it: it has its own sample period".to_owned())
+            }
             (Weights::Counts, None) => {
-                unneeded.push("--frequency says nothing of it: its samples did not come at a rate".to_owned());
+                unneeded.push("--frequency is ignored for it: its samples have no rate".to_owned());
             }
             (Weights::Counts, Some(samples)) if has_length(recording) => {
                 become_time(recording, samples * SECOND / frequency_hz);

@@ -69,7 +69,7 @@ impl PlanFile {
                 return Err(PlanError::key(
                     "--vary",
                     format!("{name} is varied twice"),
-                    "give all of its values at once: --vary NAME=VALUE,VALUE",
+                    "give all values in one option: --vary NAME=VALUE,VALUE",
                 ));
             }
             let with = |choice: &Choice, value: &str| {

@@ -189,7 +189,7 @@ mod tests {
             pairs: Some(pairs),
             ..DesignText::default()
         };
-        assert_eq!(error(pairs(0)), "design.pairs: 0 is not possible: use 2 to 40");
+        assert_eq!(error(pairs(0)), "design.pairs: 0 is not possible\nfix: use 2 to 40");
         assert!(error(pairs(7)).contains("use 6 or 8"));
         let margin = DesignText {
             margin_percent: Some(f64::NAN),

@@ -17,7 +17,8 @@ pub enum ExperimentError {
     /// The output folder holds something.
     #[error(
         "{} is not empty: {}", path.display(),
-        if *.resumable { "it holds an experiment: continue it with `experiment resume`, or name another folder with --output" }
+        if *.resumable { "it contains an experiment: continue it with `experiment resume`, or name another folder \
+                          with --output" }
         else { "name another folder with --output" }
     )]
     NotEmpty {
@@ -28,7 +29,7 @@ pub enum ExperimentError {
     },
     /// Somebody else could change what is written there.
     #[error(
-        "{} is not used: {source}. Name a folder with --output that does not exist yet, or one of your own that only you write to",
+        "{} is not used: {source}\nfix: name a new folder with --output, or one that only you can write to",
         path.display()
     )]
     Exposed {
@@ -45,7 +46,7 @@ pub enum ExperimentError {
     },
     /// The folder is that of the trials of a run, whose plan follows from what the run found.
     #[error(
-        "{} holds what `run --try` tried: report.html and experiment.json in it say what it came to; to try anew, repeat the run",
+        "{} has the results of `run --try` (report.html, experiment.json)\nfix: repeat the run to try again",
         path.display()
     )]
     FollowsRun {
@@ -53,7 +54,7 @@ pub enum ExperimentError {
         path: PathBuf,
     },
     /// Another process carries it out.
-    #[error("another scaleprof carries out the experiment in {}: wait for its end", path.display())]
+    #[error("another scaleprof runs the experiment in {}\nfix: wait until it ends", path.display())]
     UnderWay {
         /// The folder.
         path: PathBuf,

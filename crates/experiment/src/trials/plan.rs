@@ -119,11 +119,11 @@ impl Plan {
         }
         for (at, (variant, text)) in variants.iter().zip(&file.variants).enumerate() {
             let company = variant.server.company();
-            if let Some((problem, mend)) = variant.load.refuses(company) {
+            if let Some((problem, fix)) = variant.load.refuses(company) {
                 return Err(PlanError::key(
                     of_variant(at, "replication or neighbours"),
                     problem,
-                    mend,
+                    fix,
                 ));
             }
             let alone = *company == Company::Alone;
@@ -132,8 +132,12 @@ impl Plan {
                 ("cpus_others", text.cpus_others.is_some()),
             ] {
                 if alone && given {
-                    let mend = "say replication or neighbours too, or leave it out";
-                    return Err(PlanError::key(of_variant(at, key), "it has no servers beside it", mend));
+                    let fix = "also give replication or neighbours, or omit it";
+                    return Err(PlanError::key(
+                        of_variant(at, key),
+                        "the variant has only one server",
+                        fix,
+                    ));
                 }
             }
         }

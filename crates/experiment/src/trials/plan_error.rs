@@ -1,10 +1,10 @@
 //! What is wrong with a plan.
 
-/// A plan that cannot be carried out: where, what, and how to mend it.
+/// A plan that cannot be carried out: where, what, and how to fix it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// No TOML, or a key that no plan has.
-    #[error("{file}{}: {problem}. docs/experiment.md has every key", line.map_or(String::new(), |line| format!(", line {line}")))]
+    #[error("{file}{}: {problem}\nfix: see docs/experiment.md for every key", line.map_or(String::new(), |line| format!(", line {line}")))]
     Unreadable {
         /// The plan.
         file: String,
@@ -14,7 +14,7 @@ pub enum PlanError {
         problem: String,
     },
     /// A key whose value will not do.
-    #[error("{}{key}: {problem}: {mend}", file.as_ref().map_or(String::new(), |file| format!("{file}: ")))]
+    #[error("{}{key}: {problem}\nfix: {fix}", file.as_ref().map_or(String::new(), |file| format!("{file}: ")))]
     Key {
         /// The plan; none where the command line said it.
         file: Option<String>,
@@ -23,18 +23,18 @@ pub enum PlanError {
         /// What is wrong.
         problem: String,
         /// What would do.
-        mend: String,
+        fix: String,
     },
 }
 
 impl PlanError {
     /// A key whose value will not do.
-    pub(crate) fn key(key: impl Into<String>, problem: impl Into<String>, mend: impl Into<String>) -> PlanError {
+    pub(crate) fn key(key: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> PlanError {
         PlanError::Key {
             file: None,
             key: key.into(),
             problem: problem.into(),
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 
@@ -45,12 +45,12 @@ impl PlanError {
                 file: None,
                 key,
                 problem,
-                mend,
+                fix,
             } if !key.starts_with("--") => PlanError::Key {
                 file: name.map(str::to_owned),
                 key,
                 problem,
-                mend,
+                fix,
             },
             other => other,
         }

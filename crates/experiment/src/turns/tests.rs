@@ -193,10 +193,7 @@ fn a_server_that_does_not_stand_still_when_it_is_to_rest_is_told() {
     });
     assert_eq!(told[0], None);
     let told = told[1].as_deref().unwrap_or_default();
-    assert!(
-        told.contains("did not stand still") && told.contains("of its"),
-        "{told}"
-    );
+    assert!(told.contains("was not fully paused") && told.contains("of"), "{told}");
 }
 
 #[test]

@@ -134,8 +134,8 @@ fn closed(answer: &str, owner: &Owner, privileges: Privileges) -> Option<(String
         }
         Owner::ClosedByUserChange => Some((
             format!(
-                "{answer}: the server was started as root and changed its user (--user), so the kernel shows its inside to \
-                 root alone"
+                "{answer}: the server was started as root and changed its user (--user), so only root may read its \
+                 memory"
             ),
             Some("sudo scaleprof".to_owned()),
         )),
@@ -291,7 +291,7 @@ mod tests {
                 let missing = explain_one(&refusal, owner, Privileges::root());
                 let text = format!("{} {}", missing.why, missing.command.unwrap_or_default());
                 assert!(!text.contains("sudo -u") && !text.contains("sudo scaleprof"), "{text}");
-                assert!(!text.contains("root alone") && !text.contains("belongs to"), "{text}");
+                assert!(!text.contains("only root") && !text.contains("belongs to"), "{text}");
             }
         }
     }

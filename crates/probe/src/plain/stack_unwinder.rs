@@ -134,8 +134,8 @@ impl StackUnwinder {
 }
 
 /// Why the file of a mapping cannot be read.
-pub(crate) const NOT_FOUND: &str = "no file of that name is the one that the server has mapped: it was removed or replaced since (an \
-     update), or the server sees other folders than we do. With CAP_SYS_ADMIN, as root has it, scaleprof reads it all the same";
+pub(crate) const NOT_FOUND: &str = "the mapped file was removed, replaced or is in another mount namespace; with \
+                                    CAP_SYS_ADMIN (root) scaleprof can read it";
 
 /// Reads the rules of a mapped file, if the file that is there now is the one that was mapped.
 fn read_rules(mapping: &Mapping, source: &Source) -> Result<UnwindRules, String> {

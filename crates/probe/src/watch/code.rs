@@ -207,8 +207,7 @@ impl ProcessCode {
         let files = &mut self.files;
         files[file].problem = read.as_ref().err().map(|error| {
             format!(
-                "it is code in anonymous memory, made by the server itself or copied there: the functions have no names, as {} does not \
-                 give them ({error})",
+                "code in anonymous memory, generated or copied by the server: no symbols, because of {}: {error}",
                 path.display()
             )
         });

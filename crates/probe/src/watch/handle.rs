@@ -134,7 +134,7 @@ fn inside_initial_pid_namespace() -> Result<(), ProbeError> {
     match std::fs::read_link("/proc/self/ns/pid") {
         Ok(link) if link.as_os_str() != INITIAL => Err(ProbeError::Bpf {
             doing: "watching from inside a container",
-            why: "its process numbers are not the kernel's; run scaleprof on the host, or: docker run --pid=host"
+            why: "its PIDs are not those of the kernel. Run scaleprof on the host, or: docker run --pid=host"
                 .to_owned(),
         }),
         _ => Ok(()),

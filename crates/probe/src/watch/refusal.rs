@@ -83,8 +83,8 @@ impl KernelFacts {
         }
         if !self.has_call {
             return format!(
-                "the system call bpf does not exist here although Linux {release} has it: the seccomp profile of a container answers so; \
-                 allow bpf in it, or run scaleprof on the host"
+                "no system call bpf, though Linux {release} has it: a seccomp profile of a container. Allow bpf in \
+                 it, or run scaleprof on the host"
             );
         }
         if is_forbidden {
@@ -93,8 +93,8 @@ impl KernelFacts {
                 .to_owned();
         }
         format!(
-            "Linux {release} should take them, so this is a fault of scaleprof's; please report it with the output of: \
-             scaleprof check --verbose"
+            "Linux {release} should load them: a bug of scaleprof. Please report it with the output of: scaleprof \
+             check --verbose"
         )
     }
 }
@@ -112,7 +112,7 @@ pub(crate) fn how_to_get_types(has_sys: bool, release: &str) -> String {
     match kernel_version(release) {
         _ if !has_sys => format!("/sys is not mounted here: {MOUNT_SYS}"),
         Some(version) if version >= OLDEST_KERNEL => format!(
-            "this Linux {release} was built without CONFIG_DEBUG_INFO_BTF, or a container hides the file: run scaleprof on the host"
+            "Linux {release} has no CONFIG_DEBUG_INFO_BTF, or a container hides the file. Run scaleprof on the host"
         ),
         _ => "use Linux 5.15 or newer with CONFIG_DEBUG_INFO_BTF=y".to_owned(),
     }

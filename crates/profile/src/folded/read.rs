@@ -40,7 +40,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     }
     let understood = readers.iter().any(|reader| reader.stacks.sample_count() > 0);
     if !understood {
-        return Err(left_out.nothing_understood("a call path `a;b;c` with a number behind it"));
+        return Err(left_out.nothing_understood("a call path `a;b;c` followed by a number"));
     }
     if let Some(column) = readers.iter().position(|reader| reader.stacks.sample_count() == 0) {
         return Err(ImportError::NoSamples {

@@ -51,8 +51,7 @@ impl RecordingFormat {
         match without_mark(bytes) {
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Ok(RecordingFormat::PerfData),
             [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Err(ImportError::Unsupported {
-                what: "it was recorded on a big-endian machine: scaleprof reads recordings of x86-64 and aarch64"
-                    .into(),
+                what: "recorded on a big-endian machine: scaleprof reads recordings of x86-64 and aarch64".into(),
             }),
             [] => Err(ImportError::Broken {
                 what: "the file is empty".into(),
@@ -61,9 +60,9 @@ impl RecordingFormat {
             bytes if is_text(bytes, folded::looks_like_it) => Ok(RecordingFormat::Folded),
             _ if !is_text(bytes, |_| true) && pprof::looks_like_it(bytes) => Ok(RecordingFormat::Pprof),
             _ if is_text(bytes, perf_script::has_stacks) => Err(ImportError::Unsupported {
-                what: "it has stacks as perf script prints them, without lines above them that tell a thread and an event: print it with \
-                       `perf script`, without -F"
-                    .into(),
+                what: "stacks of perf script without lines of thread and event: print it with `perf script`, without \
+                       -F"
+                .into(),
             }),
             _ => Err(ImportError::UnknownFormat {
                 found: format!(

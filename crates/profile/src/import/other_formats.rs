@@ -39,25 +39,23 @@ impl OtherFormat {
     fn words(self) -> &'static str {
         match self {
             OtherFormat::OldPerfData => {
-                "it is a perf.data of version 1, which perf wrote before Linux 2.6.36: print it with the perf that recorded it (`perf script`) \
-                 and import the text"
+                "perf.data version 1, before Linux 2.6.36: import the output of `perf script` of that perf"
             }
-            OtherFormat::Compressed(Packer::Xz) => "it is compressed by xz: `xz -dc FILE | scaleprof import -`",
-            OtherFormat::Compressed(Packer::Bzip2) => {
-                "it is compressed by bzip2: `bzip2 -dc FILE | scaleprof import -`"
-            }
-            OtherFormat::Compressed(Packer::Zip) => "it is a zip archive: `unzip -p FILE NAME | scaleprof import -`",
-            OtherFormat::Compressed(Packer::Zstd) => "it is compressed by zstd: `zstd -dc FILE | scaleprof import -`",
-            OtherFormat::Compressed(Packer::Lz4) => "it is compressed by lz4: `lz4 -dc FILE | scaleprof import -`",
+            OtherFormat::Compressed(Packer::Xz) => "compressed with xz: `xz -dc FILE | scaleprof import -`",
+            OtherFormat::Compressed(Packer::Bzip2) => "compressed with bzip2: `bzip2 -dc FILE | scaleprof import -`",
+            OtherFormat::Compressed(Packer::Zip) => "a zip archive: `unzip -p FILE NAME | scaleprof import -`",
+            OtherFormat::Compressed(Packer::Zstd) => "compressed with zstd: `zstd -dc FILE | scaleprof import -`",
+            OtherFormat::Compressed(Packer::Lz4) => "compressed with lz4: `lz4 -dc FILE | scaleprof import -`",
             OtherFormat::Utf16 => {
-                "it is a text in UTF-16, as PowerShell's > writes it: `iconv -f UTF-16 -t UTF-8 FILE | scaleprof import -`"
+                "UTF-16 text, as written by > of PowerShell: `iconv -f UTF-16 -t UTF-8 FILE | scaleprof import -`"
             }
             OtherFormat::Gperftools => {
-                "it is a CPU profile of gperftools, which has no names: `pprof -proto BINARY FILE > profile.pb.gz` (github.com/google/pprof), and \
-                 import that"
+                "a CPU profile of gperftools, without symbols: import the output of `pprof -proto BINARY FILE > \
+                 profile.pb.gz` (github.com/google/pprof)"
             }
             OtherFormat::FlightRecorder => {
-                "it is a recording of Java's flight recorder: `jfrconv --collapsed FILE stacks.folded` (async-profiler), and import that"
+                "a Java flight recording: import the output of `jfrconv --collapsed FILE stacks.folded` \
+                 (async-profiler)"
             }
             OtherFormat::FirefoxProfile => {
                 "it is a profile of the Firefox Profiler, which is written here and not read: import the recording that it was made from"
@@ -66,27 +64,31 @@ impl OtherFormat {
                 "it is a profile of speedscope, which is written here and not read: import the recording that it was made from"
             }
             OtherFormat::PerfReport => {
-                "it is a table of perf report, which has no stacks of single samples: import the perf.data, or what `perf script -i perf.data` prints"
+                "a table of perf report, without stacks: import the perf.data, or the output of `perf script -i \
+                 perf.data`"
             }
             OtherFormat::Opreport => {
-                "it is a table of opreport, which has no call paths: record with `perf record --call-graph dwarf -p PID`, and import perf.data"
+                "a table of opreport, without call paths: record with `perf record --call-graph dwarf -p PID`, and \
+                 import perf.data"
             }
             OtherFormat::PtPmp => {
-                "it is a list of pt-pmp: `stackcollapse-pmp.pl FILE | scaleprof import -` (github.com/brendangregg/FlameGraph). Its counts are of \
-                 threads, most of which wait: they are no CPU time"
+                "a list of pt-pmp: `stackcollapse-pmp.pl FILE | scaleprof import -` \
+                 (github.com/brendangregg/FlameGraph). Its counts are threads, most of them waiting, not CPU time"
             }
             OtherFormat::Gdb => {
-                "it is a backtrace of gdb: `stackcollapse-gdb.pl FILE | scaleprof import -` (github.com/brendangregg/FlameGraph). Its stacks are of \
-                 threads, most of which wait: they are no CPU time"
+                "a backtrace of gdb: `stackcollapse-gdb.pl FILE | scaleprof import -` \
+                 (github.com/brendangregg/FlameGraph). Its stacks are threads, most of them waiting, not CPU time"
             }
             OtherFormat::Bpftrace => {
-                "it is a map of bpftrace: `stackcollapse-bpftrace.pl FILE | scaleprof import -` (github.com/brendangregg/FlameGraph)"
+                "a map of bpftrace: `stackcollapse-bpftrace.pl FILE | scaleprof import -` \
+                 (github.com/brendangregg/FlameGraph)"
             }
             OtherFormat::Bcc => {
                 "it is a text of bcc's tools: run the same tool with -f (folded stacks), and import what it prints"
             }
             OtherFormat::Dtrace => {
-                "it is an aggregation of DTrace: `stackcollapse.pl FILE | scaleprof import -` (github.com/brendangregg/FlameGraph)"
+                "an aggregation of DTrace: `stackcollapse.pl FILE | scaleprof import -` \
+                 (github.com/brendangregg/FlameGraph)"
             }
         }
     }

@@ -69,7 +69,7 @@ impl RecordingFile {
     /// (tools/perf/util/data.c).
     fn of_folder(folder: &Path) -> std::io::Result<RecordingFile> {
         let first = First::of(&folder.join("data")).map_err(|_| {
-            std::io::Error::other("it is a folder, and holds no file `data` as one of `perf record --threads` does")
+            std::io::Error::other("a folder without the file `data` that `perf record --threads` writes")
         })?;
         let mut numbered: Vec<u32> = Vec::new();
         for entry in std::fs::read_dir(folder)? {

@@ -33,8 +33,8 @@ impl HardwareTrace {
             HardwareTrace::Other => ("a tracing unit", "i1000i"),
         };
         format!(
-            "it holds a trace of {name}, which only perf can decode: perf script --itrace={options} > trace.txt makes samples of it, and \
-             trace.txt can be imported"
+            "a trace of {name}, which only perf can decode: import the output of perf script --itrace={options} > \
+             trace.txt"
         )
     }
 }

@@ -174,19 +174,19 @@ impl Jumps {
         let kept: u64 = self.counts.values().map(|counts| counts.taken).sum();
         let all = kept + in_no_file + wrong_path + no_room;
         if all == 0 {
-            let none = "none of its samples has a jump (perf record -b): the processor keeps none, or the virtual machine hides them";
+            let none = "none of its samples has branches (perf record -b): the processor has no branch records, or the hypervisor hides them";
             return vec![none.to_owned()];
         }
         let counts = [
             (
                 in_no_file,
-                "lead from or to what is no file (code that was made while the program ran), or was not mapped then",
+                "start or end outside of any file (code generated at run time), or in one that was not mapped then",
             ),
-            (wrong_path, "were begun on a wrong guess and never taken"),
-            (no_room, "are the rarest of more different ones than are told"),
+            (wrong_path, "were mispredicted and never taken"),
+            (no_room, "are the rarest, beyond the number that is listed"),
         ];
         let told = counts.into_iter().filter(|(count, _)| *count > 0);
-        told.map(|(count, words)| format!("{count} of its {all} jumps (perf record -b) {words}: they were left out"))
+        told.map(|(count, words)| format!("{count} of its {all} branches (perf record -b) {words}: skipped"))
             .collect()
     }
 }
@@ -415,6 +415,6 @@ mod tests {
     #[test]
     fn where_the_processor_keeps_no_jumps_that_is_said() {
         let said = Jumps::default().notes().join("; ");
-        assert!(said.contains("none of its samples has a jump"), "{said}");
+        assert!(said.contains("none of its samples has branches"), "{said}");
     }
 }

@@ -135,8 +135,7 @@ impl RecordedKernel {
     pub(super) fn doubt(&self) -> Option<String> {
         let by_extent = self.by_extent.load(Ordering::Relaxed);
         by_extent.then(|| {
-            "it does not tell on which kernel it was recorded: the kernel's functions have the names of this machine's, which begins and ends at \
-             the same places"
+            "the kernel of the recording is unknown: kernel functions are named after this machine's, which has the same addresses"
                 .to_owned()
         })
     }
@@ -198,7 +197,7 @@ enum Build {
 }
 
 /// Why a kernel that is not told of has no names.
-const NOT_TOLD: &str = "it does not tell on which kernel it was recorded";
+const NOT_TOLD: &str = "the kernel of the recording is unknown";
 
 /// Whether the kernel that runs here is the recorded one, or why nobody can say so.
 fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, String> {
@@ -206,8 +205,8 @@ fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, S
     let release = here.release().to_string_lossy();
     if let Some(recorded) = machine.kernel.as_deref().filter(|recorded| *recorded != release) {
         return Err(format!(
-            "it was recorded on Linux {recorded}, and this machine runs {release}; perf keeps a list of its functions in ~/.debug, which \
-             `perf archive` packs"
+            "recorded on Linux {recorded}, while this machine runs {release}: take perf's symbol list in ~/.debug \
+             along (`perf archive`)"
         ));
     }
     let own = std::fs::read("/sys/kernel/notes").ok();

@@ -241,8 +241,8 @@ impl<'a> Passed<'a> {
         self.others = true;
         self.processes.retain(|process, _| *process == server);
         Some(format!(
-            "{gone} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME \
-             or NUMBER for one of them, or --process all"
+            "{gone} of its {all} samples, of {others} other processes than {server}, were skipped: choose with \
+             --process NAME, NUMBER or all"
         ))
     }
 
@@ -306,11 +306,11 @@ impl<'a> Passed<'a> {
             let notes = [
                 (
                     sums,
-                    "sums of waits (perf record --off-cpu) were left out: the switches that it has besides tell the same waits one by one",
+                    "sums of waits (perf record --off-cpu) were skipped: its switches have the same waits one by one",
                 ),
                 (
                     self.switches.ends_unseen,
-                    "waits have no recorded end (some kernels do not tell when an idle CPU gets work): they count up to when their thread was seen next",
+                    "some waits have no recorded end: they count until the next event of their thread",
                 ),
             ];
             let sums = self.reach_over_waits(timed, selection);
@@ -340,7 +340,7 @@ impl<'a> Passed<'a> {
             (left_out, _) => Some(format!("its {left_out} switches were left out")),
         };
         let note = note.map(|what| {
-            format!("{what}: how long threads were off their CPUs is told only where the whole machine was recorded (perf record -a)")
+            format!("{what}: off-CPU time is known only in recordings of the whole machine (perf record -a)")
         });
         note.into_iter().chain(sums).collect()
     }
@@ -356,10 +356,7 @@ impl<'a> Passed<'a> {
         let sums = summed_waits::settle_times(&mut self.taken, reach.end);
         self.reach = Some(reach);
         (sums > 0).then(|| {
-            format!(
-                "{sums} of its samples are sums of waits that perf made until it ended, without a time: they stand in its last moment, so that \
-                 nothing is told of how these waits scatter"
-            )
+            format!("{sums} of its samples are sums of waits without a time, so the course of these waits is unknown")
         })
     }
 

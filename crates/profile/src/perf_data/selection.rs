@@ -132,7 +132,7 @@ impl<'a> Selection<'a> {
             .collect();
         let others = (!left.is_empty() && !self.asked).then(|| {
             format!(
-                "of its events {} was taken for CPU time; --event takes another one: {}",
+                "event {} was read as CPU time; choose another with --event: {}",
                 self.words(),
                 names(&left)
             )

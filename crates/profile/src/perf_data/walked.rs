@@ -284,7 +284,7 @@ impl Walked {
         let without_symbols = self.names.without_symbols.iter().map(|(file, why)| {
             let mend = match file.as_str() {
                 OWN_MAKING => {
-                    "a program that is run with its option for perf maps writes it; copied here, --symfs leads to it"
+                    "the program writes it with its option for perf maps; copied here, give its folder to --symfs"
                 }
                 file if file.starts_with('[') => {
                     "it is a part of the recorded kernel, and perf's cache (~/.debug) has it not"
@@ -325,8 +325,8 @@ impl Walked {
             let lost = share(&|stack| stack.ending == UnwindStatus::NoProgress);
             let words = lost.map(|lost| {
                 format!(
-                    "{:.0} % of the stacks end before their thread's first function: code without frame pointers hides its callers, or all of them: \
-                     record with --call-graph dwarf,32768",
+                    "{:.0} % of the stacks are incomplete: code without frame pointers hides callers. Record with \
+                     --call-graph dwarf,32768",
                     lost * 100.0
                 )
             });

@@ -134,7 +134,7 @@ fn a_process_that_is_not_printed_is_said_to_be_unknown() {
     let found = read(text.as_bytes(), &options(None, Some("mysqld"))).unwrap();
     let warning = &found.warnings[0];
     assert!(
-        warning.contains("1 samples of others") && warning.contains("+pid"),
+        warning.contains("skipped 1 samples") && warning.contains("+pid"),
         "{warning}"
     );
     let whole = read(text.as_bytes(), &options(None, None)).unwrap();

@@ -14,23 +14,23 @@ const STEAL: f64 = 0.02;
 /// Everything that should make the reader careful.
 pub(super) fn section(summary: &Summary) -> Section {
     let mut lines = Vec::new();
-    lines.extend(at_rungs(summary, "throughput is not shown to have settled", |rung| {
+    lines.extend(at_rungs(summary, "throughput may not have settled", |rung| {
         (!rung.steady).then(String::new)
     }));
     lines.extend(at_rungs(
         summary,
-        "the client may have set the limit, and the rung is not interpreted",
+        "the client may have been the limit, so the rung is excluded",
         |rung| rung.client_limited.then(String::new),
     ));
     lines.extend(at_rungs(
         summary,
-        "no interval of throughput, too few seconds or repeats",
+        "no interval of throughput: too few seconds or repeats",
         |rung| rung.throughput.low.is_none().then(String::new),
     ));
-    lines.extend(at_rungs(summary, "the thread ledger is off by", |rung| {
+    lines.extend(at_rungs(summary, "residual of the thread ledger", |rung| {
         beyond(rung.ledger.as_ref()?.residual)
     }));
-    lines.extend(at_rungs(summary, "the iron law is off by", |rung| {
+    lines.extend(at_rungs(summary, "residual of the iron law", |rung| {
         beyond(rung.iron_law.as_ref()?.residual)
     }));
     lines.extend(at_rungs(
@@ -45,12 +45,12 @@ pub(super) fn section(summary: &Summary) -> Section {
         let lost = rung.ledger.as_ref()?.samples_lost?;
         (lost > 0).then(|| lost.to_string())
     }));
-    lines.extend(at_rungs(summary, "CPU time that the hypervisor took", |rung| {
+    lines.extend(at_rungs(summary, "CPU time taken by the hypervisor", |rung| {
         rung.steal_share.filter(|share| *share > STEAL).map(percent)
     }));
     lines.extend(at_rungs(
         summary,
-        "CPUs that the client used, beside the server",
+        "CPUs used by the client, shared with the server",
         |rung| {
             let shares = summary.server.shares_cpus_with_client == Some(true);
             rung.client_cpus.filter(|_| shares).map(|cpus| format!("{cpus:.2}"))

@@ -182,7 +182,7 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
 fn recorded(manifest: &Manifest, from: &str) -> String {
     let name = match manifest.workload.name.as_str() {
         IMPORTED => "not named".to_owned(),
-        name => format!("`{name}`, as whoever imported it says"),
+        name => format!("`{name}`, as given at import"),
     };
     let lines = [
         format!("load: {name}"),
@@ -190,7 +190,7 @@ fn recorded(manifest: &Manifest, from: &str) -> String {
             "recorded by another tool ({from}), imported by scaleprof {}",
             manifest.scaleprof
         ),
-        "throughput and connections are what whoever imported it says".to_owned(),
+        "throughput and connections are as given at import".to_owned(),
     ];
     lines.iter().map(|line| item(line)).collect()
 }

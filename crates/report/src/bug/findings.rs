@@ -21,9 +21,9 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     }
     if summary.findings.is_empty() {
         if let Some(why) = &summary.findings_unavailable {
-            return Some(("Findings", format!("Not looked for: {why}.\n")));
+            return Some(("Findings", format!("No analysis: {why}.\n")));
         }
-        let nothing = "Nothing stood out beyond chance: no call path, lock or state explains a loss of throughput.";
+        let nothing = "No significant finding: no call path, lock or state explains a loss of throughput.";
         return Some(("Findings", format!("{nothing}\n{}", left_over(summary))));
     }
     let mut told = Vec::new();
@@ -108,8 +108,8 @@ pub(super) fn locks(summary: &Summary) -> Option<Section> {
         return None;
     }
     let mut out = format!(
-        "At {} connections, thread time per transaction spent waiting in a futex, with the stacks of who waits and of who held it \
-         (innermost function first):\n",
+        "Futex wait time per transaction at {} connections, with the stacks of waiters and holders (innermost \
+         function first):\n",
         rung.connections
     );
     for lock in rung.locks.iter().take(MOST_LOCKS) {

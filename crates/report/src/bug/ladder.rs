@@ -101,9 +101,9 @@ pub(super) fn states(summary: &Summary) -> Option<Section> {
             .chain([ledger.residual.map_or_else(|| UNKNOWN.to_owned(), percent)])
             .collect()
     }));
-    let legend = "cpu on a CPU, spin there in a loop that only waits for another thread, runq runnable without a CPU, lock in a \
-                  futex, io waiting for a disk, net for the client. The states add up to connections over throughput, N/X; the \
-                  residual says how well.";
+    let legend = "cpu: running; spin: in a spin loop; runq: runnable without a CPU; lock: in a futex; io: waiting \
+                  for a disk; net: waiting for the client. The states add up to connections over throughput, N/X, \
+                  but for the residual.";
     (!ledgers.is_empty()).then(|| {
         (
             "Where the connections' time goes, \u{b5}s per transaction",

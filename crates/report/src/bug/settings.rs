@@ -4,6 +4,7 @@ use super::Section;
 use super::words::block;
 use crate::grid::grid;
 use scaleprof_bundle::{Bundle, SettingRow};
+use scaleprof_vocabulary::SettingSource;
 
 /// Name, value, default and who set it; and what of that is not known.
 pub(super) fn section(bundle: &Bundle) -> Section {
@@ -30,7 +31,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
             row.name.clone(),
             row.value.clone(),
             row.default_value.clone().unwrap_or_else(|| "?".to_owned()),
-            who(row.set_by.as_deref()).to_owned(),
+            row.set_by.map_or("unknown", SettingSource::label).to_owned(),
         ]
     }));
     let note = match differ.iter().any(|row| row.default_value.is_none()) {
@@ -46,11 +47,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
 
 /// Somebody set it, and not to what it was anyway.
 fn differs(row: &SettingRow) -> bool {
-    let is_set = row
-        .set_by
-        .as_deref()
-        .is_some_and(|by| !["default", "computed"].contains(&by));
-    is_set
+    row.set_by.is_some_and(SettingSource::is_chosen)
         && row
             .default_value
             .as_deref()
@@ -71,18 +68,6 @@ fn same(one: &str, other: &str) -> bool {
             .ok()
             .zip(other.parse::<f64>().ok())
             .is_some_and(|(a, b)| a == b)
-}
-
-fn who(set_by: Option<&str>) -> &str {
-    match set_by {
-        Some("scaleprof") => "scaleprof, for every run",
-        Some("user") => "the user",
-        Some("option_file") => "an option file",
-        Some("command_line") => "the command line",
-        Some("runtime") => "a statement",
-        Some(other) => other,
-        None => "not known",
-    }
 }
 
 /// What the command line shows where the server says nothing.

@@ -1,7 +1,7 @@
 //! The ratios of one comparison with their intervals and the margin, a row for each rung.
 
 use crate::html::for_markup;
-use scaleprof_analysis::trials::{Compared, ComparisonTold, Verdict};
+use scaleprof_analysis::trials::{Compared, ComparisonTold};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 28.0;
@@ -95,12 +95,9 @@ fn change(ratio: f64) -> String {
 }
 
 fn words(compared: &Compared, same_work: bool) -> String {
-    let verdict = match compared.verdict {
-        _ if !same_work => return change(compared.ratio.value),
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
-    };
-    format!("{}, {verdict}", change(compared.ratio.value))
+    let change = change(compared.ratio.value);
+    if !same_work {
+        return change;
+    }
+    format!("{change}, {}", compared.verdict.label())
 }

@@ -56,7 +56,7 @@ pub fn table(comparison: &Comparison, names: [&str; 2], style: Style) -> String 
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
     if let Some(told) = told(comparison.per, &comparison.rungs) {
-        out.push_str(&format!("What of the change is told, {unit}:\n\n"));
+        out.push_str(&format!("What the listed paths explain of the change, {unit}:\n\n"));
         out.push_str(&told);
         out.push('\n');
     }
@@ -302,19 +302,17 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             Per::Second => String::new(),
         };
         let heading = match (tested, comparison.per) {
-            (true, _) => format!("Call paths whose cost changed{at}, beyond chance:"),
+            (true, _) => format!("Call paths with a significant change{at}:"),
             (false, Per::Transaction) => {
-                format!(
-                    "Call paths with the largest change{at}; there are too few measurements to tell it from chance:"
-                )
+                format!("Call paths with the largest change{at}; too few measurements for significance:")
             }
-            (false, Per::Second) => "Call paths with the largest change, which cannot be told from chance:".to_owned(),
+            (false, Per::Second) => "Call paths with the largest change; significance unknown:".to_owned(),
         };
         out.push_str(&ink.bold(&wrap(&heading, wrap_at, "  ")));
         out.push_str("\n\n");
         if (rung.uniform_slowdown - 1.0).abs() > 0.02 {
             let alike = format!(
-                "All functions alike take {:.2} times as long in B; that is taken out of what follows.",
+                "Uniform slowdown: all functions take {:.2} times as long in B. The figures below exclude it.",
                 rung.uniform_slowdown
             );
             out.push_str(&wrap(&alike, wrap_at, "  "));
@@ -341,9 +339,9 @@ fn told(per: Per, rungs: &[RungChange]) -> Option<String> {
     let headings = [
         places(per),
         "in all",
-        "all functions alike",
+        "uniform slowdown",
         "paths listed",
-        "not told (95 % interval)",
+        "unexplained (95 % interval)",
     ];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     rows.extend(rungs.iter().filter_map(|rung| {

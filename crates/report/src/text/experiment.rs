@@ -7,9 +7,10 @@ use crate::grid::grid;
 use scaleprof_analysis::comparison::{Comparison, PathChange};
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_analysis::trials::{
-    Change, Compared, ComparisonTold, ExperimentState, Outcome, RungCompared, VariantTold, Verdict,
+    Change, Compared, ComparisonTold, ExperimentState, Outcome, RungCompared, VariantTold,
 };
 use scaleprof_bundle::Estimate;
+use scaleprof_vocabulary::ExperimentVerdict;
 
 const UNKNOWN: &str = "\u{2013}";
 /// Call paths of a watched run that are shown.
@@ -183,7 +184,7 @@ fn together(outcome: &Outcome) -> Option<String> {
         "tx/s each",
         "servers",
         "tx/s together",
-        "of so many alone",
+        "of the sum alone",
     ];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     for variant in &outcome.variants {
@@ -230,13 +231,13 @@ fn linear(outcome: &Outcome, comparison: &ComparisonTold) -> Option<String> {
     }
     let whole = comparison.overall.as_ref()?;
     let word = match whole.verdict {
-        Verdict::Faster => "super-linear: each does more than alone".to_owned(),
-        Verdict::Slower => "sub-linear: each does less than alone".to_owned(),
-        Verdict::NoDifference => format!(
-            "linear as far as this tells: what each does differs from what it does alone by no more than {}",
+        ExperimentVerdict::Faster => "super-linear: each does more than alone".to_owned(),
+        ExperimentVerdict::Slower => "sub-linear: each does less than alone".to_owned(),
+        ExperimentVerdict::NoDifference => format!(
+            "linear: the throughput of each differs from alone by at most {}",
             percent(whole.margin)
         ),
-        _ => return None,
+        ExperimentVerdict::Inconclusive => return None,
     };
     Some(format!("{} servers at once are {word}.", together.servers))
 }
@@ -245,8 +246,10 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
     let mut out = format!("{} over {}:\n\n", comparison.variant, comparison.base);
     out.push_str(&ratios(comparison));
     if let Some(table) = changes(&comparison.rungs) {
-        out.push_str("\nThe change of throughput and its parts by the iron law: those of the CPUs in use, by CPU/tx and what is not explained multiply \
-             to it; clock, instructions and cycles per instruction, where they were counted, multiply to that of CPU/tx.\n\n");
+        out.push_str(
+            "\nChange of throughput by the iron law: CPUs in use, CPU/tx and the residual multiply to it; \
+                      clock, instructions and cycles per instruction to CPU/tx.\n\n",
+        );
         out.push_str(&table);
     }
     let limited: Vec<String> = comparison
@@ -257,7 +260,7 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
         .collect();
     if !limited.is_empty() {
         let words = format!(
-            "At {} connections the client set the limit: these ratios say little of the server and are left out of the whole.",
+            "At {} connections the client was the limit: these ratios are excluded from the whole.",
             limited.join(", ")
         );
         out.push_str(&ink.yellow(&wrap(&words, wrap_at, "  ")));
@@ -324,10 +327,8 @@ fn compared(compared: Option<&Compared>, same_work: bool) -> [String; 4] {
         match compared.verdict {
             // More transactions of another kind are no gain.
             _ if !same_work => "other transactions".to_owned(),
-            Verdict::Faster => "faster".to_owned(),
-            Verdict::Slower => "slower".to_owned(),
-            Verdict::NoDifference => format!("no difference beyond {margin}"),
-            Verdict::Inconclusive => "inconclusive".to_owned(),
+            ExperimentVerdict::NoDifference => format!("no difference above {margin}"),
+            other => other.label().to_owned(),
         },
     ]
 }
@@ -407,15 +408,13 @@ fn watched_runs(watched: &Comparison, ink: &Ink, wrap_at: usize) -> String {
         }
     }
     if rows.len() > 1 {
-        out.push_str(
-            "\nWhere the connections\u{2019} time goes in the watched runs, states that changed beyond chance:\n\n",
-        );
+        out.push_str("\nStates of the connections with a significant change in the watched runs:\n\n");
         out.push_str(&grid(&rows, &[1]));
     }
     let mut paths: Vec<&PathChange> = watched.paths.iter().collect();
     paths.sort_by(|a, b| b.change.value.abs().total_cmp(&a.change.value.abs()));
     if !paths.is_empty() {
-        out.push_str("\nCall paths whose cost changed most:\n");
+        out.push_str("\nCall paths with the largest change:\n");
     }
     for path in paths.iter().take(MOST_PATHS) {
         let skipped = path.path.len().saturating_sub(MOST_FUNCTIONS);
@@ -436,7 +435,7 @@ fn watched_runs(watched: &Comparison, ink: &Ink, wrap_at: usize) -> String {
         out.push('\n');
     }
     if rows.len() == 1 && paths.is_empty() {
-        let words = "In the watched runs no state and no call path changed its cost beyond chance.";
+        let words = "No significant change of a state or call path in the watched runs.";
         out.push_str(&ink.dim(&format!("\n{}\n", wrap(words, wrap_at, "  "))));
     }
     out
@@ -447,24 +446,20 @@ fn session(outcome: &Outcome, ink: &Ink, wrap_at: usize) -> String {
     let mut out = String::new();
     let of = |estimate: Estimate| format!("{} ({})", change(estimate.value), limits(estimate));
     let a_a = match session.aa_interval {
-        Some(a_a) => format!(
-            "{} pairs of one variant with itself differ by {}",
-            session.aa_pairs,
-            of(a_a)
-        ),
-        None => "no variant was paired with itself, so the session\u{2019}s own error is not known".to_owned(),
+        Some(a_a) => format!("{} A/A pairs differ by {}", session.aa_pairs, of(a_a)),
+        None => "no A/A pairs, so the error of the session is unknown".to_owned(),
     };
     let drift = session
         .drift
         .map_or(String::new(), |drift| format!("; drift over the session {}", of(drift)));
     let words = format!(
-        "The session: {a_a}{drift}. An interval that lies wholly within \u{b1}{} counts as no difference.",
+        "The session: {a_a}{drift}. An interval within \u{b1}{} counts as no difference.",
         percent(session.margin)
     );
     out.push_str(&wrap(&words, wrap_at, "  "));
     out.push('\n');
     for doubt in &session.caveats {
-        let words = format!("This session is not to be relied on: {doubt}.");
+        let words = format!("Unreliable session: {doubt}.");
         out.push_str(&ink.yellow(&wrap(&words, wrap_at, "  ")));
         out.push('\n');
     }

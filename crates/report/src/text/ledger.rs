@@ -33,7 +33,7 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
     out.push_str(&layout::grid(&shown, &summary.rungs, ink, row_ink));
     if !hidden.is_empty() {
         let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
-        let note = format!("Left out at this width: {}.", names.join(", "));
+        let note = format!("Omitted at this width: {}.", names.join(", "));
         out.push_str(&ink.dim(&layout::wrap(&note, wrap_at, "  ")));
         out.push('\n');
     }
@@ -74,7 +74,7 @@ fn waits_seen(summary: &Summary) -> Option<String> {
         false => format!("{} to {}", percent(least), percent(most)),
     };
     Some(format!(
-        "What threads wait for was seen for {of} of the time, to keep the cost of watching low; cpu and runq are exact."
+        "Wait tracing ran {of} of the time to limit overhead; cpu and runq are exact."
     ))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
         return None;
     }
     let title = format!(
-        "Lost threads: what the connections come to at the efficiency of {}, and where the others are",
+        "Lost threads: connections that add no throughput compared with {}, by state",
         profile.base_connections
     );
     let mut out = ink.bold(&wrap(&title, wrap_at, "  "));
@@ -90,8 +90,8 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
     }
     for path in &profile.saturated {
         let line = format!(
-            "{:.2} threads at a time are in {} at {most} connections, as with fewer: if only one can be, throughput cannot pass {}/s \
-             with what that takes of a transaction",
+            "{:.2} threads on average are in {} at {most} connections, as at lower rungs. If it admits one thread, throughput \
+             cannot exceed {}/s",
             path.active_threads.last().copied().unwrap_or(1.0),
             innermost_in_state(ThreadState::Cpu, &path.path, MOST_FUNCTIONS).join(" < "),
             grouped(path.cap)
@@ -104,15 +104,15 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
 /// Whose CPUs are busy, and what follows.
 fn all_busy(connections: u32, rung: Option<&RungSummary>) -> String {
     let machine = rung.and_then(|rung| rung.busy_share);
-    let machine = machine.map(|busy| format!("{} in use, by all programs together", percent(busy)));
+    let machine = machine.map(|busy| format!("{} in use, all processes together", percent(busy)));
     let server = rung.and_then(|rung| rung.iron_law.as_ref());
-    let server = server.map(|law| format!("the server used {} of those that it may use", percent(law.utilisation)));
+    let server = server.map(|law| format!("the server used {} of its CPUs", percent(law.utilisation)));
     let figures: Vec<String> = machine.into_iter().chain(server).collect();
     let figures = match figures.is_empty() {
         true => String::new(),
         false => format!(" ({})", figures.join("; ")),
     };
-    format!("not a cause while every CPU is busy, and at {connections} connections the machine\u{2019}s are{figures}")
+    format!("not a cause, because all CPUs are busy at {connections} connections{figures}")
 }
 
 fn threads(value: f64) -> String {

@@ -51,7 +51,8 @@ pub(super) fn tpmc(summary: &Summary) -> Option<String> {
         }
     };
     Some(format!(
-        "tpmC (New-Orders per minute, those rolled back as planned among them) by connections: {}. {limit}. A transaction is one of any of the five kinds, also in the verdict.",
+        "tpmC (New-Orders per minute, planned rollbacks included) by connections: {}. {limit}. tx/s counts all five \
+         kinds.",
         figures.join(", ")
     ))
 }

@@ -33,7 +33,7 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
                 format!("A recording of {binary} of unknown length ({from}): {who}.")
             }
             Some(from) => format!("A recording of {binary} over {seconds} s ({from}): {who}."),
-            None => format!("Watched {binary} for {seconds} s under a load that is not ours: {who}."),
+            None => format!("Observed {binary} for {seconds} s under external load: {who}."),
         };
         out.push_str(&ink.bold(&wrap(&sentence, wrap_at, "")));
         out.push_str("\n\n");

@@ -1,7 +1,7 @@
 //! The bug report as it is pasted into a tracker.
 
 use crate::fixture;
-use scaleprof_vocabulary::ThreadState;
+use scaleprof_vocabulary::{SettingSource, ThreadState};
 use testing::planted;
 
 use fixture::{Shape, make};
@@ -37,11 +37,11 @@ fn settings_that_differ_stand_with_their_defaults_and_who_set_them() {
     let (mut bundle, summary) = made("one");
     for row in &mut bundle.settings {
         (row.set_by, row.default_value) = match row.name.as_str() {
-            "innodb_sync_spin_loops" => (Some("user".into()), Some("20".into())),
-            "max_connections" => (Some("scaleprof".into()), None),
+            "innodb_sync_spin_loops" => (Some(SettingSource::User), Some("20".into())),
+            "max_connections" => (Some(SettingSource::Pinned), None),
             // Set to what it is anyway.
-            "log_bin" => (Some("option_file".into()), Some("0".into())),
-            _ => (Some("default".into()), None),
+            "log_bin" => (Some(SettingSource::OptionFile), Some("0".into())),
+            _ => (Some(SettingSource::Default), None),
         };
     }
     let text = markdown(&bundle, &summary);

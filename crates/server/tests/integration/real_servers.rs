@@ -3,6 +3,7 @@
 use testing::servers;
 
 use scaleprof_server::*;
+use scaleprof_vocabulary::SettingSource;
 use servers::{Server, distribution, each_server, runs, settings, start_empty, work_folder};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -380,11 +381,21 @@ fn every_server_of_our_own_says_who_set_what() {
         let variables = sandbox.variables().expect("variables");
         let origins = sandbox.origins(&variables).expect("origins");
         let set_by = |name: &str| origins.get(name).and_then(|origin| origin.set_by);
-        assert_eq!(set_by("max_heap_table_size"), Some(SetBy::User), "{}", server.name);
-        assert_eq!(set_by("max_connections"), Some(SetBy::Pinned), "{}", server.name);
+        assert_eq!(
+            set_by("max_heap_table_size"),
+            Some(SettingSource::User),
+            "{}",
+            server.name
+        );
+        assert_eq!(
+            set_by("max_connections"),
+            Some(SettingSource::Pinned),
+            "{}",
+            server.name
+        );
         assert_eq!(
             set_by("innodb_spin_wait_delay"),
-            Some(SetBy::Default),
+            Some(SettingSource::Default),
             "{}",
             server.name
         );
@@ -392,7 +403,7 @@ fn every_server_of_our_own_says_who_set_what() {
         let by_statement = set_by("flush_time");
         let knows_more = !matches!(server.name, "mysql-5.6.14");
         assert_eq!(
-            by_statement == Some(SetBy::Runtime),
+            by_statement == Some(SettingSource::Runtime),
             knows_more,
             "{}: {by_statement:?}",
             server.name

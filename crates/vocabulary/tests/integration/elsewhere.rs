@@ -1,14 +1,15 @@
 //! Outside of this crate a word of a set is compared as what it is, never as text.
 
 use scaleprof_vocabulary::{
-    AccessKind, BranchKind, FindingKind, GrowthShape, LadderVerdict, LatencyKind, MeasurementOutcome, Operation, Role,
-    RunState, ShareOf, SymbolSource, ThreadState, UnwindStatus, WakerKind, Word,
+    AccessKind, BranchKind, ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, LatencyKind,
+    MeasurementOutcome, Operation, Role, RunState, SettingSource, ShareOf, SymbolSource, ThreadState, UnwindStatus,
+    WakerKind, Word,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Lines that have such a word and mean something else, by what they contain.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 9] = [
     // A line of /proc/PID/syscall.
     ("probe/src/plain/wait.rs", "first == \"running\""),
     // A distribution of rows.
@@ -21,6 +22,9 @@ const OTHERS: [(&str, &str); 7] = [
     ("workload/src/client/pacing.rs", "Arrivals"),
     // A line of /proc/cpuinfo.
     ("probe/src/cpu_facts.rs", "\"cpu model\""),
+    // A group and an option of a client's option file.
+    ("cli/src/credentials.rs", "group == \"client\""),
+    ("cli/src/credentials.rs", "account.user"),
     // A key of a label.
     ("profile/src/pprof/read.rs", "labels.lock"),
 ];
@@ -74,6 +78,8 @@ fn no_word_is_compared_as_text() {
     names::<GrowthShape>(&mut words);
     names::<RunState>(&mut words);
     names::<LadderVerdict>(&mut words);
+    names::<ExperimentVerdict>(&mut words);
+    names::<SettingSource>(&mut words);
     names::<BranchKind>(&mut words);
     names::<AccessKind>(&mut words);
     names::<LatencyKind>(&mut words);

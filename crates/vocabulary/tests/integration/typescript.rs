@@ -1,8 +1,8 @@
 //! The page's types are made from the words: `UPDATE_EXPECTED=1` writes them.
 
 use scaleprof_vocabulary::{
-    FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, Role, RunState, ShareOf, ThreadState,
-    UnwindStatus, WakerKind, Word,
+    ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, Role, RunState, ShareOf,
+    ThreadState, UnwindStatus, WakerKind, Word,
 };
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,6 +50,7 @@ fn the_pages_words_are_these() {
     set::<GrowthShape>(&mut text, true);
     set::<RunState>(&mut text, false);
     set::<LadderVerdict>(&mut text, false);
+    set::<ExperimentVerdict>(&mut text, true);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         std::fs::write(&file, &text).expect("the page's sources are writable");

@@ -104,7 +104,8 @@ pub enum LoadError {
     },
     /// A statement failed with an error that is not retried.
     #[error(
-        "a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung{}",
+        "statement '{statement}' failed: {error}; only deadlocks (1213), lock wait timeouts (1205) and changed \
+         records (1020) are retried{}",
         hint_of_statement(.error.number)
     )]
     Statement {
@@ -121,8 +122,8 @@ pub enum LoadError {
     Protocol(&'static str),
     /// The tables are not those that the program filled.
     #[error(
-        "a transaction found {0}: the load's tables are not as its transactions leave them. Somebody else changed them, or they are \
-         half filled: let them be made anew (`run` does with --no-cache, `attach` once the schema scaleprof_load is dropped)"
+        "a transaction found {0}: another client changed the tables, or they are incomplete\nfix: create them again: run \
+         --no-cache, or drop the schema scaleprof_load"
     )]
     Unexpected(&'static str),
     /// A system call failed.
@@ -137,12 +138,12 @@ pub enum LoadError {
 fn hint_of_statement(number: u16) -> &'static str {
     match number {
         1792 => {
-            ". The server's sessions begin read-only transactions (transaction_read_only, tx_read_only in MariaDB): take a workload that only \
-             reads, such as oltp_read_only, or, if it is no replica, SET GLOBAL that to 0"
+            ". Sessions are read-only (transaction_read_only; tx_read_only in MariaDB)\nfix: use a read-only workload, \
+             such as oltp_read_only, or SET GLOBAL it to 0"
         }
         1290 => {
-            ". The message names the option of the server that forbids it. On a replica (read_only, super_read_only) take a workload that only \
-             reads, such as oltp_read_only, or measure on its source"
+            ". The message names the setting that forbids it\nfix: on a replica, use a read-only workload, such as \
+             oltp_read_only, or measure the source"
         }
         _ => "",
     }
@@ -151,12 +152,12 @@ fn hint_of_statement(number: u16) -> &'static str {
 /// What can be done about a connection that was refused.
 fn hint(error: &Error) -> &'static str {
     match error.number() {
-        Some(1040) => ". Raise max_connections of the server",
+        Some(1040) => "\nfix: raise max_connections of the server",
         Some(1135) => {
-            ". The server could not start a thread: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory"
+            "\nfix: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory, to start threads"
         }
-        Some(1461) => ". Raise max_prepared_stmt_count of the server",
-        Some(1049 | 1146) => ". The load's tables are not there: they were not prepared or have been dropped",
+        Some(1461) => "\nfix: raise max_prepared_stmt_count of the server",
+        Some(1049 | 1146) => ". The load's tables do not exist",
         // A statement that writes is refused when it is prepared.
         Some(number) => hint_of_statement(number),
         None => "",

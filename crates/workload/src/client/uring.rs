@@ -26,7 +26,7 @@ const SEND: u64 = 1 << 32;
 
 /// Why io_uring cannot carry the load here.
 #[derive(Debug, thiserror::Error)]
-#[error("io_uring cannot carry the load here ({step}: {source}): use --transport epoll")]
+#[error("io_uring is not possible here ({step}: {source})\nfix: use --transport epoll")]
 pub struct UringUnusable {
     /// What was tried.
     pub step: &'static str,

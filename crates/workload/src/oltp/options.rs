@@ -126,19 +126,19 @@ pub enum OptionsError {
         high: u32,
     },
     /// The workload has statements for one table only.
-    #[error("{0} reads the first table only, as sysbench's does: use --tables 1")]
+    #[error("{0} reads only the first table, as in sysbench\nfix: use --tables 1")]
     OneTableOnly(&'static str),
     /// Nothing is left to send.
-    #[error("no statement is left in a transaction: raise point_selects or another count above 0 (--workload-option)")]
+    #[error("a transaction has no statement\nfix: set point_selects or another count above 0 (--workload-option)")]
     Empty,
     /// An option that only has a meaning elsewhere.
     #[error(
-        "the workload has no option {0}: --workload-option takes sysbench's names without the dashes in front, such as point_selects=5, \
+        "unknown option {0}: --workload-option takes sysbench's names without dashes, such as point_selects=5, \
          range_size, index_updates or rand_type"
     )]
     Unknown(String),
     /// A value of the wrong kind.
-    #[error("--{name} {value}: {wanted} is wanted")]
+    #[error("--{name} {value}: {wanted} required")]
     BadValue {
         /// The option.
         name: String,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((options.point_selects, options.skip_trx), (3, true));
         assert_eq!(
             options.set("skip-trx", "maybe").unwrap_err().to_string(),
-            "--skip-trx maybe: on or off is wanted"
+            "--skip-trx maybe: on or off required"
         );
         assert!(matches!(options.set("threads", "3"), Err(OptionsError::Unknown(_))));
     }

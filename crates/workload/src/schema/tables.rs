@@ -13,7 +13,8 @@ const MARKER: &str = "scaleprof_marker";
 pub enum SchemaError {
     /// The name is taken.
     #[error(
-        "there is a schema {SCHEMA} on this server that scaleprof did not make (it has no table {MARKER}). It is left alone: rename it, or use another server"
+        "the schema {SCHEMA} was not created by scaleprof (no table {MARKER}), so it is not touched\nfix: rename it, or \
+         use another server"
     )]
     NotOurs,
     /// A statement failed.
@@ -35,11 +36,11 @@ fn hint(error: &Error) -> &'static str {
             ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
         }
         Some(1290) => {
-            ". The load makes tables of its own, and the message names the option of the server that forbids that. A replica (read_only, \
-             super_read_only) gets them from its source: make them there, by a run without --drop-schema"
+            ". The message names the setting that forbids new tables\nfix: a replica gets them from its source: load the \
+             source first, without --drop-schema"
         }
-        Some(1153) => ". Raise the server's max_allowed_packet: SET GLOBAL max_allowed_packet = 1048576",
-        Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows, --tables or --warehouses",
+        Some(1153) => "\nfix: raise the server's max_allowed_packet: SET GLOBAL max_allowed_packet = 1048576",
+        Some(1114 | 1021) => "\nfix: free space on the server's disk, or use fewer --rows, --tables or --warehouses",
         _ => "",
     }
 }

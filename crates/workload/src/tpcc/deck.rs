@@ -45,8 +45,8 @@ impl FromStr for Mix {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wanted = || {
             format!(
-                "'{text}' is no mix: five numbers of cards up to {MOST_CARDS} are wanted, for New-Order, Payment, \
-                 Order-Status, Delivery and Stock-Level, such as 10,10,1,1,1"
+                "'{text}' is not a mix\nfix: give five numbers up to {MOST_CARDS}: New-Order, Payment, Order-Status, \
+                 Delivery, Stock-Level, such as 10,10,1,1,1"
             )
         };
         let cards: Result<Vec<u8>, _> = text.split(',').map(|part| part.trim().parse()).collect();

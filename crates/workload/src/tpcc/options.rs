@@ -75,7 +75,7 @@ pub enum TpccOptionsError {
     #[error("--warehouses {0} is not possible: use 1 to {MOST_WAREHOUSES}")]
     Warehouses(u32),
     /// A factor that is no factor.
-    #[error("--think-times {0} is not possible: use a factor above 0 and up to 100; 1 is the specification's")]
+    #[error("--think-times {0} is not possible: use a factor above 0 up to 100; 1 is that of the specification")]
     Pauses(f64),
 }
 

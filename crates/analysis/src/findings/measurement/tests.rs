@@ -84,7 +84,7 @@ fn a_throughput_that_falls_from_measurement_to_measurement_drifts_whatever_the_r
         (64, vec![at(0), at(4), at(7)]),
     ]);
     assert_eq!(kinds(&found), [FindingKind::Drifting], "{found:?}");
-    assert!(found[0].evidence[0].contains("whatever the rung"), "{found:?}");
+    assert!(found[0].evidence[0].contains("across all rungs"), "{found:?}");
     assert!((found[0].lost_share.value - 0.24).abs() < 0.03, "{found:?}");
 }
 

@@ -203,7 +203,7 @@ fn code_beside_a_fight_that_gets_dearer_by_it_is_charged_to_the_fight() {
     let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
     assert_eq!(kinds, [FindingKind::AllocatorContention], "{found:?}");
     let said = found[0].evidence.join("\n");
-    assert!(said.contains("6.6 % more is lost in code beside it"), "{said}");
+    assert!(said.contains("up to 6.6 % more grew in adjacent code"), "{said}");
     // What lost as much as the fight did is a cause of its own.
     let found = beside(11.0, 150.0);
     let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();

@@ -79,7 +79,7 @@ fn where_no_wait_was_seen_the_servers_counters_tell_of_rows() {
     assert!((rows.lost_share.value - 0.788).abs() < 0.01, "{:?}", rows.lost_share);
     assert_eq!((rows.lost_share.low, rows.path.len()), (None, 0));
     assert!(
-        rows.evidence.join("\n").contains("counters alone"),
+        rows.evidence.join("\n").contains("from the server's counters"),
         "{:?}",
         rows.evidence
     );
@@ -115,10 +115,13 @@ fn waits_for_rows_are_no_convoy_of_the_servers() {
     assert_eq!(rows.path.last().map(String::as_str), Some("lock_wait_suspend_thread"));
     let said = rows.evidence.join("\n");
     assert!(
-        said.contains("1300 µs for rows at 8 connections and 0 µs at 1"),
+        said.contains("row lock waits per transaction: 1300 µs at 8 connections, 0 µs at 1"),
         "{said}"
     );
-    assert!(said.contains("0.97 waits") && said.contains("1250 µs in all"), "{said}");
+    assert!(
+        said.contains("0.97 row lock waits") && said.contains("1250 µs (innodb"),
+        "{said}"
+    );
     assert!(said.contains("in mysql_update > ha_innobase::index_read"), "{said}");
     let tries = rows.suggestions.join("\n");
     for what in [
@@ -208,7 +211,8 @@ fn waits_for_rows_come_before_the_latches_that_they_make_hot() {
     let said = found.findings[0].evidence.join("\n");
     assert!(said.contains("97 % busy"), "{said}");
     assert!(
-        said.contains("40.0 µs of CPU time at 64 connections") && said.contains("lock_deadlock_check_and_resolve"),
+        said.contains("40.0 µs of CPU time per transaction at 64 connections")
+            && said.contains("lock_deadlock_check_and_resolve"),
         "{said}"
     );
     let accounts: Vec<ShareOf> = found.explained.iter().map(|account| account.account).collect();

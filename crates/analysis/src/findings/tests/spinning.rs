@@ -56,7 +56,7 @@ fn spin_loops_that_somebody_set_far_from_the_default_are_told_as_such() {
             let settings = [
                 SettingRow {
                     default_value: Some("30".into()),
-                    set_by: Some("user".into()),
+                    set_by: Some(scaleprof_vocabulary::SettingSource::User),
                     ..SettingRow::new("innodb_sync_spin_loops", "200")
                 },
                 SettingRow::new("innodb_sync_array_size", "16"),
@@ -87,7 +87,7 @@ fn spinning_is_told_though_a_transaction_got_no_dearer_and_with_what_a_round_tak
     let found = found(&[(8, 19_000.0, 1.0, SOME_SPIN), (64, 19_000.0, 1.0, SOME_SPIN)]);
     assert_eq!(found[0].kind, FindingKind::SpinWaiting, "{found:?}");
     // Up to 5 x 50 PAUSEs of 24 ns; 30 rounds of half of that.
-    let round = found[0].evidence.iter().find(|line| line.starts_with("one round"));
+    let round = found[0].evidence.iter().find(|line| line.starts_with("a spin round"));
     let round = round.expect("what a round takes");
     assert!(
         round.contains("up to 6.00 \u{b5}s") && round.contains("90.0 \u{b5}s"),
@@ -125,7 +125,7 @@ fn spinning_is_told_while_cpus_idle_too() {
         .expect("told");
     assert!((spinning.lost_share.value - 1.0 / 3.0).abs() < 0.01, "{spinning:?}");
     assert!(
-        spinning.evidence[0].starts_with("CPUs idle there (server and client use 50 % of them)"),
+        spinning.evidence[0].starts_with("CPUs are idle there (server and client use 50 %)"),
         "{spinning:?}"
     );
 }
@@ -141,7 +141,7 @@ fn spinning_at_another_rung_comes_behind_what_explains_the_fall_and_says_that_it
     let spinning = &found[1];
     assert!(spinning.title.ends_with(", at 8 connections"), "{spinning:?}");
     assert!(
-        spinning.evidence[0].contains("no cause of what is lost at 64: there such loops take 0.1 \u{b5}s"),
+        spinning.evidence[0].contains("not a cause of the loss at 64: there spin loops take 0.1 \u{b5}s"),
         "{spinning:?}"
     );
 }

@@ -1,9 +1,10 @@
 //! Sessions with a known truth.
 
-use super::super::{FEWEST_PAIRS, Judged, RungFigures, Sentinel, Session, Start, Verdict, judge, widest};
+use super::super::{FEWEST_PAIRS, Judged, RungFigures, Sentinel, Session, Start, judge, widest};
 use crate::simulated::Normal;
 use proptest::prelude::*;
 use scaleprof_bundle::IronLaw;
+use scaleprof_vocabulary::ExperimentVerdict;
 use std::collections::BTreeMap;
 use testing::trials;
 
@@ -111,7 +112,7 @@ fn session(seed: u64, variants: usize, rounds: usize, factor: impl Fn(usize, u32
     session
 }
 
-fn verdicts(judged: &Judged) -> Vec<Verdict> {
+fn verdicts(judged: &Judged) -> Vec<ExperimentVerdict> {
     let each = judged.variants.iter().flat_map(|variant| {
         let rungs = variant.rungs.iter().map(|rung| &rung.throughput);
         std::iter::once(&variant.overall).chain(rungs)
@@ -120,7 +121,8 @@ fn verdicts(judged: &Judged) -> Vec<Verdict> {
 }
 
 fn shows_a_difference(judged: &Judged) -> bool {
-    let differs = |verdict: &Verdict| matches!(verdict, Verdict::Faster | Verdict::Slower);
+    let differs =
+        |verdict: &ExperimentVerdict| matches!(verdict, ExperimentVerdict::Faster | ExperimentVerdict::Slower);
     verdicts(judged).iter().any(differs)
 }
 
@@ -145,7 +147,7 @@ fn a_loss_of_five_percent_is_found_in_nine_sessions_of_ten() {
     let slower = |variant: usize, _: u32| if variant == 1 { 0.95 } else { 1.0 };
     let found = share(trials(1000), |seed| {
         let judged = judge(&session(seed, 2, 8, slower));
-        judged.variants[0].overall.unwrap().verdict == Verdict::Slower
+        judged.variants[0].overall.unwrap().verdict == ExperimentVerdict::Slower
     });
     println!("a loss of 5 % is found in {found}");
     assert!(found >= 0.9, "{found}");
@@ -158,7 +160,7 @@ fn a_loss_at_many_connections_only_is_found_there_and_called_worse_scaling() {
         let judged = judge(&session(seed, 2, 8, slower));
         let variant = &judged.variants[0];
         let at = |rung: usize| variant.rungs[rung].throughput.unwrap().verdict;
-        at(3) == Verdict::Slower && at(0) != Verdict::Slower && variant.scales == Some(false)
+        at(3) == ExperimentVerdict::Slower && at(0) != ExperimentVerdict::Slower && variant.scales == Some(false)
     });
     assert!(found >= 0.9, "{found}");
 }
@@ -221,7 +223,7 @@ fn a_session_whose_equal_servers_differ_is_not_relied_on() {
     let quality = judge(&odd).quality;
     assert_eq!(quality.reliable, Some(false));
     assert!(
-        quality.caveats[0].contains("same server differ"),
+        quality.caveats[0].contains("A/A pairs differ significantly"),
         "{:?}",
         quality.caveats
     );
@@ -252,7 +254,7 @@ fn a_machine_that_became_slower_is_told() {
             .quality
             .caveats
             .iter()
-            .any(|doubt| doubt.contains("in the course of the session"))
+            .any(|doubt| doubt.contains("during the session"))
     );
     // The pairs stand it.
     assert!(!shows_a_difference(&judged), "{:?}", verdicts(&judged));
@@ -384,9 +386,9 @@ fn rungs_at_which_the_client_was_the_limit_have_no_verdict() {
     limit(&mut session, &[1]);
     let judged = judge(&session);
     let rung = judged.variants[0].rungs[0].throughput.unwrap();
-    assert_eq!((rung.verdict, rung.adjusted_p), (Verdict::Inconclusive, None));
+    assert_eq!((rung.verdict, rung.adjusted_p), (ExperimentVerdict::Inconclusive, None));
     assert_eq!(judged.variants[0].overall_rungs, [16, 64, 256]);
-    assert_eq!(judged.variants[0].overall.unwrap().verdict, Verdict::Slower);
+    assert_eq!(judged.variants[0].overall.unwrap().verdict, ExperimentVerdict::Slower);
     limit(&mut session, &LADDER);
     let judged = judge(&session);
     assert_eq!(judged.variants[0].overall, None);
@@ -407,6 +409,6 @@ fn servers_that_do_what_they_are_offered_are_not_told_to_be_equal() {
         }
         judge(&session).variants[0].overall.unwrap().verdict
     };
-    assert_eq!(offered(1.0), Verdict::Inconclusive);
-    assert_eq!(offered(0.7), Verdict::Slower);
+    assert_eq!(offered(1.0), ExperimentVerdict::Inconclusive);
+    assert_eq!(offered(0.7), ExperimentVerdict::Slower);
 }

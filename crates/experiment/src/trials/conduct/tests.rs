@@ -4,7 +4,8 @@ use super::super::design::design;
 use super::super::plan_file::DesignText;
 use super::*;
 use proptest::prelude::*;
-use scaleprof_analysis::trials::{RungFigures, Verdict, judge};
+use scaleprof_analysis::trials::{RungFigures, judge};
+use scaleprof_vocabulary::ExperimentVerdict;
 use scaleprof_workload::ConnectionRng;
 
 mod failures;
@@ -196,7 +197,7 @@ fn differs(conducted: &Conducted) -> bool {
     judge(&conducted.session).variants.iter().any(|variant| {
         let rungs = variant.rungs.iter().filter_map(|rung| rung.throughput);
         let mut all = rungs.chain(variant.overall);
-        all.any(|compared| matches!(compared.verdict, Verdict::Faster | Verdict::Slower))
+        all.any(|compared| matches!(compared.verdict, ExperimentVerdict::Faster | ExperimentVerdict::Slower))
     })
 }
 
@@ -313,7 +314,7 @@ fn a_planted_loss_of_five_percent_is_found_in_nine_of_ten() {
         let conducted = carried_out(&usual(*seed), &mut MadeUp::new(&[1.0, 0.95], *seed));
         judge(&conducted.session).variants[0]
             .overall
-            .is_some_and(|whole| whole.verdict == Verdict::Slower)
+            .is_some_and(|whole| whole.verdict == ExperimentVerdict::Slower)
     });
     let share = found.count() as f64 / trials as f64;
     assert!(share >= 0.9, "{share}");

@@ -143,7 +143,7 @@ fn servers_beside_one_are_checked_before_any_is_started() {
         ),
         ("replication = \"group\"\nneighbours = 1", "variant 2, neighbours: "),
         ("neighbours = 16", "variant 2, neighbours: 16"),
-        ("replicas = 2", "variant 2, replicas: it has no servers"),
+        ("replicas = 2", "variant 2, replicas: the variant has only one server"),
         (
             "replication = \"group\"\noptions = { secondary = true }",
             "clusters need a primary key",
@@ -347,7 +347,7 @@ fn keys_of_another_workload_are_refused_where_they_are_of_no_use() {
         ("[[variant]]\nsql = [\" \"]\n[[variant]]\n", "e.toml: variant 1, sql: "),
         (
             "[requires]\ncomparison = \"two builds\"\n",
-            "e.toml: requires.comparison: what shall be compared is not said yet: give two builds",
+            "e.toml: requires.comparison: what shall be compared is not said yet\nfix: give two builds",
         ),
     ];
     for (text, expected) in cases {

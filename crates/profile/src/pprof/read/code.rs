@@ -64,7 +64,7 @@ impl Code {
     pub(super) fn frames(&self, location: u64, tables: &Tables<'_>, most: u32) -> Result<Vec<Frame>, ImportError> {
         let place = self.locations.get(&location);
         let message = place.and_then(|place| tables.locations.get(*place));
-        let message = message.ok_or_else(|| broken(format!("a sample names location {location}, which it lacks")))?;
+        let message = message.ok_or_else(|| broken(format!("a sample names location {location}, which is missing")))?;
         let mut mapping = None;
         let mut address = 0;
         let mut lines = Vec::new();
@@ -113,7 +113,7 @@ impl Code {
     ) -> Result<(Option<String>, Option<String>), ImportError> {
         let place = self.functions.get(&number);
         let Some(message) = place.and_then(|place| tables.functions.get(*place)) else {
-            return Err(broken(format!("a location names function {number}, which it lacks")));
+            return Err(broken(format!("a location names function {number}, which is missing")));
         };
         let [name, system_name, file] = numbers_of(message, [2, 3, 4])?;
         let (name, system_name) = (tables.text(name)?, tables.text(system_name)?);

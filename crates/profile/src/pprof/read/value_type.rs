@@ -41,8 +41,8 @@ impl ValueType {
             _ => return None,
         };
         Some(format!(
-            "it is a profile {what} (its values are {}), and scaleprof shows where time goes: take one of CPU time, of mutexes or of blocking. \
-             To import its shares nevertheless: --event {}",
+            "a profile {what} (values: {}), which measures no time. Use a profile of CPU time, mutexes or blocking, \
+             or import its shares with --event {}",
             self.name, self.name
         ))
     }

@@ -202,7 +202,7 @@ fn a_recording_without_any_jump_has_no_branches_and_says_why() {
     let found = read(&file);
     assert!(found.branches.is_none());
     assert!(
-        is_said(&found, "none of its samples has a jump"),
+        is_said(&found, "none of its samples has branches"),
         "{:?}",
         found.warnings
     );

@@ -235,7 +235,7 @@ fn what_keeps_a_connection_from_opening_is_said_with_what_to_do() {
         };
         let error = run(&many).result.expect_err("too many");
         assert!(matches!(error, LoadError::Open { wanted: 500, .. }), "{error}");
-        assert!(error.to_string().contains("Raise max_connections"), "{error}");
+        assert!(error.to_string().contains("raise max_connections"), "{error}");
         // They close their connections when they give up: the server takes new ones again before long.
         let began = std::time::Instant::now();
         while stage.connect().is_err() {
