@@ -3,7 +3,7 @@
 import type { Missing, Report } from "./data.ts";
 import { h, section, type Child } from "./element.ts";
 import { bytes, count, counted, isKnown } from "./format.ts";
-import { imported, known, named } from "./subject.ts";
+import { imported, known, named, title } from "./subject.ts";
 import { table } from "./table.ts";
 import { warnings } from "./verdict.ts";
 
@@ -75,12 +75,12 @@ export function machine({ manifest: { server, workload, machine: host, ladder, s
         : `${count(server.cpu_count)}${server.cpus ? ` (${server.cpus})` : ""}${sharing(server.shares_cpus_with_client)}`],
     ]),
     pairs("Load", [
-      ["Workload", workload.name],
+      ["Workload", title(workload)],
       ["Data", isKnown(workload.tables) ? `${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : null],
       ["Distribution", known(workload.distribution)],
       ["Protocol", known(workload.protocol)],
       ["Isolation", workload.isolation ?? (imported(workload) ? "unknown" : "the server’s default")],
-      ["Loop", imported(workload) ? null : workload.loop_kind + (isKnown(ladder.rate) ? `, ${count(ladder.rate)} tx/s offered` : "")],
+      ["Loop", imported(workload) || workload.loop_kind === null ? null : workload.loop_kind + (isKnown(ladder.rate) ? `, ${count(ladder.rate)} tx/s offered` : "")],
       ["Seed", imported(workload) ? null : String(workload.seed)],
       ["Idle connections", ladder.idle_connections ? count(ladder.idle_connections) : null],
       ["Rungs", `${ladder.connections.map(count).join(", ")}${ladder.refined.length ? `; added: ${ladder.refined.map(count).join(", ")}` : ""}`],

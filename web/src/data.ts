@@ -1,7 +1,7 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
 import type { LongRun } from "./longRun.ts";
-import type { ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, RunState, ShareOf, ThreadState } from "./vocabulary.ts";
+import type { ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, LoopWord, MeasurementOutcome, Operation, RunState, ShareOf, ThreadState, WorkloadName } from "./vocabulary.ts";
 import type { Waits } from "./waitData.ts";
 
 export interface Estimate { value: number; low: number | null; high: number | null }
@@ -205,8 +205,8 @@ export interface Manifest {
     cpus: string | null; cpu_count: number | null; shares_cpus_with_client: boolean | null;
   };
   workload: {
-    name: string; tables: number | null; rows: number | null; distribution: string; protocol: string;
-    isolation: string | null; seed: number; loop_kind: string; options: [string, string][];
+    name: WorkloadName; imported_as: string | null; tables: number | null; rows: number | null; distribution: string; protocol: string;
+    isolation: string | null; seed: number; loop_kind: LoopWord | null; options: [string, string][];
   };
   machine: {
     cpu_model: string; cpus: number | null; numa_nodes: number | null; memory_bytes: number | null; kernel: string; architecture: string;

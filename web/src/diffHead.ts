@@ -3,7 +3,7 @@
 import { called, hasChanged, isWatched, type Diff, type Run } from "./diffData.ts";
 import { h, type Child } from "./element.ts";
 import { bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
-import { known, named } from "./subject.ts";
+import { known, named, title } from "./subject.ts";
 import { interval, thousands } from "./verdict.ts";
 
 /** The sentence as the headline, the two runs, the figures that carry it, and the warnings. */
@@ -24,7 +24,7 @@ function subject({ server, workload, machine, started_at }: Run): string {
     : `${server.cpu_count} of ${isKnown(machine.cpus) ? counted(machine.cpus, "CPU") : "an unknown number of CPUs"}`;
   return [
     named(server), server.build_id ? `build ${server.build_id.slice(0, 12)}` : "",
-    workload.name === "watch" ? "" : `${workload.name}${size}, ${workload.loop_kind} loop`,
+    workload.name === "watch" ? "" : `${title(workload)}${size}, ${workload.loop_kind ?? "unknown"} loop`,
     `${known(machine.cpu_model) ?? "unknown CPU model"}, ${cpus}${isKnown(machine.memory_bytes) ? `, ${bytes(machine.memory_bytes)}` : ""}`,
     known(machine.kernel) ? `kernel ${machine.kernel}` : "", machine.hypervisor ? `under ${machine.hypervisor}` : "",
     started_at ? moment(started_at) : "",

@@ -4,7 +4,7 @@ import type { Estimate, Report } from "./data.ts";
 import { h, type Child } from "./element.ts";
 import { between, bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
 import { judgedRungs } from "./judgedRungs.ts";
-import { imported, known, named } from "./subject.ts";
+import { imported, known, named, title } from "./subject.ts";
 
 /** The verdict as the headline, the figures that carry it, and what it holds for. */
 export function verdict(report: Report): HTMLElement {
@@ -73,7 +73,7 @@ function subject({ manifest, summary }: Report): string {
   const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : imported(workload) ? "recorded" : `${workload.loop_kind} loop`;
   return [
     named(server),
-    summary.watch ? imported(workload) ? "recorded" : "watched" : `${workload.name}${size}, ${loop}`,
+    summary.watch ? imported(workload) ? "recorded" : "watched" : `${title(workload)}${size}, ${loop}`,
     `${known(machine.cpu_model) ?? "unknown CPU model"}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}${isKnown(machine.memory_bytes) ? `, ${bytes(machine.memory_bytes)}` : ""}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",
     summary.watch || !ladder.seconds ? "" : `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,

@@ -70,3 +70,25 @@ export const experimentVerdictLabels: Record<ExperimentVerdict, string> = {
   no_difference: "no difference",
   inconclusive: "inconclusive",
 };
+
+export const workloadNames = ["oltp_read_write", "oltp_read_only", "oltp_write_only", "oltp_point_select", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_delete", "select_random_points", "select_random_ranges", "tpcc", "script", "watch", "imported"] as const;
+export type WorkloadName = (typeof workloadNames)[number];
+export const workloadNameLabels: Record<WorkloadName, string> = {
+  oltp_read_write: "oltp_read_write",
+  oltp_read_only: "oltp_read_only",
+  oltp_write_only: "oltp_write_only",
+  oltp_point_select: "oltp_point_select",
+  oltp_update_index: "oltp_update_index",
+  oltp_update_non_index: "oltp_update_non_index",
+  oltp_insert: "oltp_insert",
+  oltp_delete: "oltp_delete",
+  select_random_points: "select_random_points",
+  select_random_ranges: "select_random_ranges",
+  tpcc: "tpcc",
+  script: "statements of the user",
+  watch: "external load",
+  imported: "imported load",
+};
+
+export const loopWords = ["closed", "open"] as const;
+export type LoopWord = (typeof loopWords)[number];

@@ -58,7 +58,7 @@ describe("comparison", () => {
     const runs = page.locator(".runs > div");
     for (const [at, run] of data.runs.entries()) {
       const said = plain(await runs.nth(at).textContent());
-      for (const part of [run.name, run.server.version, run.machine.kernel, run.workload.name]) assert.ok(said.includes(plain(part)), `${said}: ${part}`);
+      for (const part of [run.name, run.server.version, run.machine.kernel, run.workload.imported_as ?? run.workload.name]) assert.ok(said.includes(plain(part)), `${said}: ${part}`);
     }
     const head = plain(await page.textContent("header.verdict"));
     for (const warning of found.warnings) assert.ok(head.includes(plain(warning)), warning);

@@ -5,8 +5,8 @@
 //! that was not measured has its reason.
 
 use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
-use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow, WATCH};
-use scaleprof_vocabulary::{Role, SymbolSource, UnwindStatus};
+use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow};
+use scaleprof_vocabulary::{Role, SymbolSource, UnwindStatus, WorkloadName};
 use std::collections::BTreeMap;
 
 /// The figures of one rung.
@@ -57,7 +57,7 @@ const NO_RESTS: &str = "only a watch by BPF programs sees waits";
 pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {
     let measurements = by_measurement(bundle);
     let names = Names::of(&bundle.stacks, &bundle.frames);
-    if bundle.manifest.workload.name == WATCH {
+    if bundle.manifest.workload.name == WorkloadName::Watch {
         let all: Vec<&MeasurementRows> = measurements.values().collect();
         return Vec::from([of_measurements(None, &all, &names)]);
     }

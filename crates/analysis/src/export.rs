@@ -165,7 +165,7 @@ fn title(bundle: &Bundle, connections: Option<u32>) -> String {
     match connections {
         Some(_) => format!(
             "{} on {}, {}",
-            bundle.manifest.workload.name,
+            bundle.manifest.workload.title(),
             server.named(),
             short_title(connections)
         ),

@@ -1,6 +1,7 @@
 //! What sets the pace of a load.
 
 use scaleprof_bundle::Workload;
+use scaleprof_vocabulary::LoopWord;
 
 /// What begins the next transaction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub(crate) enum Pacing {
 impl Pacing {
     pub(crate) fn of(workload: &Workload) -> Pacing {
         let once = |(name, value): &(String, String)| name == "repetition" && value == "once";
-        match workload.loop_kind.as_str() {
-            "open" => Pacing::Open,
+        match workload.loop_kind {
+            Some(LoopWord::Open) => Pacing::Open,
             _ if workload.imported().is_some() => Pacing::Told,
             _ if workload.options.iter().any(once) => Pacing::Once,
             _ if workload.options.iter().any(|(name, _)| name == "think_times") => Pacing::Paused,

@@ -1,6 +1,7 @@
 //! What times are given for.
 
-use scaleprof_bundle::{Bundle, WATCH};
+use scaleprof_bundle::Bundle;
+use scaleprof_vocabulary::WorkloadName;
 use serde::Serialize;
 
 /// What the weights of a rung are divided by.
@@ -16,8 +17,8 @@ pub enum Per {
 impl Per {
     /// What it is in a bundle.
     pub(crate) fn of(bundle: &Bundle) -> Per {
-        match bundle.manifest.workload.name.as_str() {
-            WATCH => Per::Second,
+        match bundle.manifest.workload.name {
+            WorkloadName::Watch => Per::Second,
             _ => Per::Transaction,
         }
     }

@@ -29,7 +29,7 @@ use crate::usl;
 use scaleprof_bundle::{
     Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
 };
-use scaleprof_vocabulary::{LatencyKind, Operation};
+use scaleprof_vocabulary::{LatencyKind, Operation, TpccTransaction};
 use std::collections::BTreeMap;
 
 /// A rung as the rest of the analysis needs it.
@@ -410,10 +410,12 @@ fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
 fn transactions(measured: &[Measurement<'_>]) -> Vec<TransactionLatency> {
     let transactions = numbered(measured, Operation::Transaction).into_iter();
     transactions
-        .map(|((number, name), histogram)| TransactionLatency {
-            transaction: name.map_or_else(|| number.to_string(), str::to_owned),
-            count: histogram.count(),
-            latency_ms: histogram.latency_ms(),
+        .filter_map(|((_, name), histogram)| {
+            Some(TransactionLatency {
+                transaction: TpccTransaction::parse(name?).ok()?,
+                count: histogram.count(),
+                latency_ms: histogram.latency_ms(),
+            })
         })
         .collect()
 }

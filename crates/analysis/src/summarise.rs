@@ -17,8 +17,8 @@ use crate::tpcc;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::watch::watched;
-use scaleprof_bundle::{Bundle, Missing, RungSummary, SCHEMA, Summary, Verdict, WATCH};
-use scaleprof_vocabulary::{LadderVerdict, RunState};
+use scaleprof_bundle::{Bundle, Missing, RungSummary, SCHEMA, Summary, Verdict};
+use scaleprof_vocabulary::{LadderVerdict, RunState, WorkloadName};
 use std::cell::RefCell;
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
@@ -28,7 +28,7 @@ use std::cell::RefCell;
 /// client set the limit is listed and takes no part in the verdict.
 pub fn summarise(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
-    if manifest.workload.name == WATCH {
+    if manifest.workload.name == WorkloadName::Watch {
         return of_a_watch(bundle);
     }
     let closed = Pacing::of(&manifest.workload) != Pacing::Open;

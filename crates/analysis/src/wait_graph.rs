@@ -20,8 +20,8 @@ use crate::rung;
 use crate::sampled::Sampled;
 use crate::watch;
 use chains::Chains;
-use scaleprof_bundle::{Bundle, Estimate, WATCH, in_parallel};
-use scaleprof_vocabulary::{ThreadState, WakerKind};
+use scaleprof_bundle::{Bundle, Estimate, in_parallel};
+use scaleprof_vocabulary::{ThreadState, WakerKind, WorkloadName};
 use shown::Labels;
 use waits::Waits;
 
@@ -205,7 +205,7 @@ pub fn wait_graphs(bundle: &Bundle) -> Vec<WaitGraph> {
     let measurements = by_measurement(bundle);
     let mut call_paths = CallPaths::of(bundle);
     let knowledge = Knowledge::of(&bundle.manifest.server.product);
-    if bundle.manifest.workload.name == WATCH {
+    if bundle.manifest.workload.name == WorkloadName::Watch {
         let all: Vec<&MeasurementRows> = measurements.values().collect();
         let found = watch::sampled(&all).and_then(|sampled| graph(None, &all, &sampled, &mut call_paths, &knowledge));
         return found.into_iter().collect();

@@ -1,7 +1,7 @@
 //! What was run, on what, and how it ended.
 
 use crate::public_text::without_folders;
-use scaleprof_vocabulary::RunState;
+use scaleprof_vocabulary::{LoopWord, RunState, WorkloadName};
 use serde::{Deserialize, Serialize};
 
 /// `manifest.json`: everything that is needed to repeat the run.
@@ -57,14 +57,10 @@ impl Manifest {
     }
 }
 
-/// Name of the workload of a bundle that only watched a server: there was no load of ours, so it says nothing of the load.
-pub const WATCH: &str = "watch";
-
 /// Option of a workload whose recording tells shares and no time.
 pub const SHARES_ONLY: &str = "shares_only";
 
-/// Name of the workload of recordings that other tools made under a load of which no name is known; and option of a workload that
-/// says what these were.
+/// Option of a workload that says what recordings of other tools it comes from.
 pub const IMPORTED: &str = "imported";
 
 /// Option of a workload that says how the call paths of its recordings were taken, such as `frame pointers`; more than one way
@@ -111,8 +107,11 @@ impl Server {
 /// The load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Such as `oltp_read_write`, `script` for the user's own statements, or [`WATCH`] for none of ours.
-    pub name: String,
+    /// What the connections ran.
+    pub name: WorkloadName,
+    /// The name that was given at import; `None` for loads of scaleprof, and if no name was given.
+    #[serde(default)]
+    pub imported_as: Option<String>,
     /// How many tables; none for a script.
     pub tables: Option<u32>,
     /// Rows a table; none for a script.
@@ -125,13 +124,19 @@ pub struct Workload {
     pub isolation: Option<String>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// `closed` or `open`.
-    pub loop_kind: String,
+    /// When a connection starts its next transaction; `None` if the load is unknown.
+    pub loop_kind: Option<LoopWord>,
     /// Further options as name and value.
     pub options: Vec<(String, String)>,
 }
 
 impl Workload {
+    /// The load as people are shown it.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.imported_as.as_deref().unwrap_or_else(|| self.name.label())
+    }
+
     /// What it was made from where another tool recorded it: format and event, such as `perf.data, cpu-clock`.
     #[must_use]
     pub fn imported(&self) -> Option<&str> {

@@ -11,7 +11,7 @@ pub fn without_folders(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | ']' | ',' | ';' | '<' | '>' | '|');
     // In the middle of a word a slash divides, as in 300/s, and in an address it comes after the host.
     let begins_after = |c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '*' | '~'));
-    // What to do about an error stands on a line of its own on a terminal.
+    // On a terminal, the fix of an error is a line of its own.
     let text = text.replace("\nfix: ", "; ");
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();

@@ -3,7 +3,7 @@
 //! A figure that could not be measured is null, and `missing` says why.
 
 use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, RemedyResult, ScalingProfile, WatchSummary};
-use scaleprof_vocabulary::{FindingKind, LadderVerdict, ShareOf, ThreadState};
+use scaleprof_vocabulary::{FindingKind, LadderVerdict, ShareOf, ThreadState, TpccTransaction};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -272,8 +272,8 @@ pub struct StatementLatency {
 /// Service time of one kind of transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransactionLatency {
-    /// Such as `new_order`.
-    pub transaction: String,
+    /// Which kind.
+    pub transaction: TpccTransaction,
     /// How many ended in the measured window.
     pub count: u64,
     /// Its service time, milliseconds.

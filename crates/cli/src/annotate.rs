@@ -44,7 +44,7 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
     let subject = &arguments.subject;
     if !subject.exists() {
         bail!(
-            "there is no {}: a bundle's folder, or the file of a binary, comes first, then the function",
+            "{} does not exist\nfix: name the folder of a bundle or a binary first, then the function",
             subject.display()
         );
     }
@@ -79,7 +79,7 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
         ),
         (false, Some(function)) => unmeasured(&Binary::open(subject)?, function)?,
         (false, None) => bail!(
-            "which function of {}? Name it behind the file; of a bundle those that cost most are listed",
+            "the function is missing\nfix: name a function of {} after the file; for a bundle, the hottest are listed",
             subject.display()
         ),
     };
@@ -121,14 +121,14 @@ fn measured(
         true => {
             let missing = bundle.manifest.missing.iter().find(|one| one.figure == "instructions");
             anyhow!(
-                "the bundle has no machine code ({}): name the server's file with --binary, {} for {}",
+                "the bundle has no machine code ({})\nfix: name the server's file with --binary, {} for {}",
                 missing.map_or("the run was killed", |one| &one.reason),
                 function.module,
                 function.function
             )
         }
         false => anyhow!(
-            "the bundle has no machine code of {} (too few samples): name {} with --binary",
+            "the bundle has no machine code of {} (too few samples)\nfix: name {} with --binary",
             function.function,
             function.module
         ),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(crate) fn execute(arguments: &AttachArguments, quiet: bool) -> anyhow::Result<ExitCode> {
     if arguments.socket.is_some() || arguments.dsn.is_some() {
         bail!(
-            "attach only watches. To load the server: scaleprof run {}; to watch it: scaleprof attach --pid PID",
+            "attach only watches\nfix: to load the server: scaleprof run {}; to watch it: scaleprof attach --pid PID",
             match &arguments.socket {
                 Some(path) => format!("-S {}", path.display()),
                 None => "--dsn DSN".to_owned(),
@@ -25,12 +25,13 @@ pub(crate) fn execute(arguments: &AttachArguments, quiet: bool) -> anyhow::Resul
         Some(pid) => pid,
         None => match running_servers().as_slice() {
             [only] => only.pid,
-            [] => bail!("no mysqld or mariadbd is visible to this user: name the process with --pid PID"),
+            [] => bail!("no mysqld or mariadbd is visible to this user\nfix: name the process with --pid PID"),
             several => {
-                eprintln!("error: several servers run here\n  fix: name one with --pid PID:");
+                eprintln!("error: several servers run here:");
                 for RunningServer { pid, name } in several {
                     eprintln!("{pid:>9}  {name}");
                 }
+                eprintln!("  fix: name one with --pid PID");
                 return Ok(Exit::Usage.into());
             }
         },

@@ -1,6 +1,6 @@
 //! What is printed of an error: one sentence, and what to do about it on a line of its own.
 
-use crate::legible::legible;
+use crate::sanitized::sanitized;
 
 /// A line of an error's text that says what to do begins so.
 const FIX: &str = "fix: ";
@@ -27,12 +27,12 @@ pub(crate) fn of(error: &anyhow::Error) -> String {
         words.push_str("\n  ");
         words.push_str(&fix);
     }
-    legible(&words)
+    sanitized(&words)
 }
 
 /// `warning: ` with the text, and its fix on a line of its own.
 pub(crate) fn warning(text: &str) -> String {
-    legible(&format!("warning: {}", text.replace("\nfix: ", "\n  fix: ")))
+    sanitized(&format!("warning: {}", text.replace("\nfix: ", "\n  fix: ")))
 }
 
 #[cfg(test)]

@@ -153,27 +153,14 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
         }
     }
     replace(&mut plan.server.buffer_pool, &arguments.buffer_pool);
-    if let Some(workload) = script_from_here(arguments.workload.as_deref())? {
-        plan.load.workload = Some(workload);
-        // What the plan says of its own workload need not go with this one.
-        plan.load.fit_workload();
-    }
-    replace(&mut plan.load.tables, &arguments.tables);
-    replace(&mut plan.load.rows, &arguments.rows);
-    replace(&mut plan.load.distribution, &arguments.distribution);
-    replace(&mut plan.load.warehouses, &arguments.warehouses);
-    replace(&mut plan.load.mix, &arguments.mix);
-    replace(&mut plan.load.home_warehouse, &arguments.home_warehouse);
-    replace(&mut plan.load.think_times, &arguments.think_times);
-    replace(&mut plan.load.isolation, &arguments.isolation);
-    replace(&mut plan.load.seed, &arguments.seed);
+    plan.load.replace_with(arguments.load.text()?);
     replace(&mut plan.ladder.connections, &arguments.connections);
     replace(&mut plan.ladder.seconds, &arguments.seconds);
     replace(&mut plan.design.pairs, &arguments.pairs);
     replace(&mut plan.design.margin_percent, &arguments.margin);
     replace(&mut plan.design.precision_percent, &arguments.precision);
     replace(&mut plan.design.aa_pairs, &arguments.aa_pairs);
-    replace(&mut plan.design.seed, &arguments.seed);
+    replace(&mut plan.design.seed, &arguments.load.seed);
     if arguments.quick {
         plan.design.quick = Some(true);
     }
@@ -190,7 +177,7 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
 fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
     let path = Path::new(name);
     if ["list", "resume"].contains(&name) && !path.is_file() {
-        bail!("'{name}' must come first: scaleprof experiment {name}, then its options");
+        bail!("'{name}' must come first\nfix: scaleprof experiment {name}, then its options");
     }
     let ready = READY.iter().find(|(known, _)| *known == name);
     match ready {
@@ -204,8 +191,12 @@ fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
         }
         _ => {
             let known = READY.map(|(known, _)| known).join(", ");
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read the plan {name}; ready experiments are {known}"))?;
+            let text = std::fs::read_to_string(path).with_context(|| {
+                format!(
+                    "cannot read the plan {name}\nfix: name a file, or a ready experiment: \
+                                          {known}"
+                )
+            })?;
             let parent = std::path::absolute(path)?.parent().map(Path::to_path_buf);
             Ok(Written {
                 plan: PlanFile::parse(&text, name)?,
@@ -223,16 +214,6 @@ fn here() -> anyhow::Result<PathBuf> {
 fn absolute(path: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let absolute = |path: &Path| std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()));
     path.map(absolute).transpose()
-}
-
-/// A workload that is a file is relative to where the command was given, not to the plan.
-fn script_from_here(workload: Option<&str>) -> anyhow::Result<Option<String>> {
-    Ok(match workload {
-        Some(file) if file.ends_with(".sql") => {
-            absolute(Some(Path::new(file)))?.map(|path| path.to_string_lossy().into_owned())
-        }
-        other => other.map(str::to_owned),
-    })
 }
 
 fn carry_out(experiment: &Experiment, quiet: bool, json: bool) -> anyhow::Result<ExitCode> {

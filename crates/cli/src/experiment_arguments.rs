@@ -1,6 +1,6 @@
 //! The options of `experiment`.
 
-use crate::choice::{DISTRIBUTIONS, HOME_WAREHOUSES, ISOLATION_LEVELS, listed};
+use crate::load_arguments::LoadArguments;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "NAME=VALUE,VALUE...")]
     pub(crate) vary: Vec<String>,
     /// Check and print the plan and its duration, and do nothing
-    #[arg(long)]
+    #[arg(long, help_heading = "Result")]
     pub(crate) dry_run: bool,
 
     /// Server of all variants: an unpacked BASEDIR, a binary or the name of a build; given again, the servers are compared [default: the
@@ -54,37 +54,8 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) work_dir: Option<PathBuf>,
 
-    /// What every connection runs, as for run [default: the plan's, else oltp_read_write]
-    #[arg(long, value_name = "NAME|FILE.sql", help_heading = "Load")]
-    pub(crate) workload: Option<String>,
-    /// Tables
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) tables: Option<u32>,
-    /// Rows of each table
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) rows: Option<u32>,
-    /// Which rows, as for run
-    #[arg(long, value_name = "NAME", help_heading = "Load", value_parser = listed(DISTRIBUTIONS))]
-    pub(crate) distribution: Option<String>,
-    /// Warehouses of tpcc, as for run
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) warehouses: Option<u32>,
-    /// Cards of tpcc, as for run
-    #[arg(long, value_name = "CARDS", help_heading = "Load")]
-    pub(crate) mix: Option<String>,
-    /// Where the terminals of tpcc stand, as for run
-    #[arg(long, value_name = "HOW", help_heading = "Load", value_parser = listed(HOME_WAREHOUSES))]
-    pub(crate) home_warehouse: Option<String>,
-    /// Keying and think times of tpcc, as for run
-    #[arg(long, value_name = "FACTOR", help_heading = "Load")]
-    pub(crate) think_times: Option<f64>,
-    /// Isolation level of the connections
-    #[arg(long, value_name = "LEVEL", help_heading = "Load", ignore_case = true,
-        value_parser = listed(ISOLATION_LEVELS))]
-    pub(crate) isolation: Option<String>,
-    /// Seed of every random choice, the order included
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
 
     /// Rungs: numbers and doubling ranges [default: the plan's, else 1,16,64,256]
     #[arg(long, value_name = "LADDER", help_heading = "Design")]
@@ -116,10 +87,10 @@ pub(crate) struct ExperimentArguments {
     pub(crate) no_probe: bool,
 
     /// Folder that keeps everything [default: scaleprof-runs/NAME-TIME]
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", help_heading = "Result")]
     pub(crate) output: Option<PathBuf>,
     /// Print experiment.json instead of the tables
-    #[arg(long)]
+    #[arg(long, help_heading = "Result")]
     pub(crate) json: bool,
 }
 

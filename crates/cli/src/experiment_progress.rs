@@ -1,7 +1,7 @@
 //! Progress of an experiment on the terminal: which round, which variant, time left.
 
 use crate::error_text;
-use crate::legible::legible;
+use crate::sanitized::sanitized;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_experiment::trials::ExperimentProgress;
 use scaleprof_experiment::{MeasurementStart, Progress};
@@ -53,7 +53,7 @@ impl TerminalExperiment {
     }
 
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{}", legible(text)));
+        self.bar.suspend(|| eprintln!("{}", sanitized(text)));
     }
 }
 

@@ -20,7 +20,10 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let to_terminal =
         arguments.output.as_deref() == Some(Path::new(STANDARD_OUTPUT)) && std::io::stdout().is_terminal();
     if to_terminal && arguments.format == ExportFormat::Pprof {
-        bail!("pprof's format is not for a terminal: name a file with -o FILE, or send it on with | or >");
+        bail!(
+            "pprof's format is not for a terminal\nfix: name a file with -o FILE, or redirect the output with | or \
+               >"
+        );
     }
     if arguments.base_rung.is_some() && arguments.format != ExportFormat::FoldedDiff {
         bail!(
@@ -149,7 +152,7 @@ fn must_not_replace_input(output: &Path, input: &Path) -> anyhow::Result<()> {
         || whole.starts_with(&input) && (Bundle::has_file_called(&name) || name == "data" || name.starts_with("data."));
     if whole == input && whole.is_file() || is_part() {
         bail!(
-            "{} is what would be exported, or a part of it, and would be lost: name another file with -o FILE",
+            "{} is the input or a part of it, so it is not overwritten\nfix: name another file with -o FILE",
             output.display()
         );
     }

@@ -1,4 +1,4 @@
-//! The options of the load and of the ladder, which `run` and `attach` share.
+//! The options of the load, which `run` and `experiment` share, and of the ladder and the result.
 
 use crate::choice::{
     ARRIVALS, DISTRIBUTIONS, HOME_WAREHOUSES, ISOLATION_LEVELS, PROTOCOLS, TRANSPORTS, listed, one_of,
@@ -6,6 +6,7 @@ use crate::choice::{
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::TypedValueParser;
+use scaleprof_experiment::trials::{LoadText, Value};
 use scaleprof_experiment::{LoadOptions, WorkloadChoice, parse_connections};
 use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, Tpcc, TpccOptions};
 use scaleprof_workload::{
@@ -13,72 +14,73 @@ use scaleprof_workload::{
 };
 use std::path::{Path, PathBuf};
 
+/// What is not given has the default of [`LoadOptions`], or that of an experiment's plan.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadArguments {
-    /// What every connection runs: one of sysbench's OLTP workloads (oltp_read_write, oltp_read_only,
-    /// oltp_write_only, oltp_point_select, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
-    /// select_random_points, select_random_ranges), tpcc, or a FILE.sql
-    #[arg(long, value_name = "NAME|FILE.sql", default_value = "oltp_read_write")]
-    pub(crate) workload: String,
+    /// What every connection runs: one of sysbench's OLTP workloads (oltp_read_write, oltp_read_only, oltp_write_only,
+    /// oltp_point_select, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete, select_random_points,
+    /// select_random_ranges), tpcc, or a FILE.sql [default: oltp_read_write]
+    #[arg(long, value_name = "NAME|FILE.sql")]
+    pub(crate) workload: Option<String>,
     /// Tables of the OLTP workloads [default: 4; 1 for the select_random workloads; none for a FILE.sql]
     #[arg(long, value_name = "N")]
-    pub(crate) tables: Option<u32>,
-    /// Rows of each table
-    #[arg(long, value_name = "N", default_value_t = 50_000)]
-    pub(crate) rows: u32,
-    /// Which rows. The first five are as sysbench's
-    #[arg(long, value_name = "NAME", default_value = "uniform", value_parser = one_of::<Distribution>(DISTRIBUTIONS))]
-    pub(crate) distribution: Distribution,
-    /// Prepared statements (binary) or whole texts (text)
-    #[arg(long, value_name = "NAME", default_value = "binary", value_parser = one_of::<Protocol>(PROTOCOLS))]
-    pub(crate) protocol: Protocol,
-    /// A further option of sysbench's workloads, such as point_selects=1 or skip_trx=on; can be given again
+    tables: Option<u32>,
+    /// Rows of each table [default: 50000]
+    #[arg(long, value_name = "N")]
+    rows: Option<u32>,
+    /// Distribution of the rows; the first five are sysbench's [default: uniform]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<Distribution>(DISTRIBUTIONS))]
+    distribution: Option<Distribution>,
+    /// Prepared statements (binary) or whole texts (text) [default: binary]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<Protocol>(PROTOCOLS))]
+    protocol: Option<Protocol>,
+    /// A further option of sysbench's workloads, such as point_selects=1 or skip_trx=on; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) workload_option: Vec<String>,
+    workload_option: Vec<String>,
     /// Statements that one connection runs before a FILE.sql
     #[arg(long, value_name = "FILE.sql")]
-    pub(crate) setup: Option<PathBuf>,
+    setup: Option<PathBuf>,
     /// Run a FILE.sql once on every connection instead of in a loop
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Warehouses of tpcc: about 100 MB each. Ten connections a warehouse are its terminals; more than these share their
-    /// districts [default: 1]
-    #[arg(long, value_name = "N", help_heading = "TPC-C")]
-    pub(crate) warehouses: Option<u32>,
-    /// Cards that a deck of tpcc has of New-Order, Payment, Order-Status, Delivery and Stock-Level; decks are shuffled and dealt to
+    #[arg(long, conflicts_with = "rate")]
+    once: bool,
+    /// Warehouses of tpcc, about 100 MB each. Ten connections per warehouse are its terminals; more share their districts
+    /// [default: 1]
+    #[arg(long, value_name = "N")]
+    warehouses: Option<u32>,
+    /// Cards in a deck of tpcc: New-Order, Payment, Order-Status, Delivery and Stock-Level. Shuffled decks are dealt to
     /// their end, so the mix is exact [default: 10,10,1,1,1]
-    #[arg(long, value_name = "CARDS", help_heading = "TPC-C")]
-    pub(crate) mix: Option<Mix>,
-    /// Where the terminals of tpcc stand: each in one warehouse, by the specification (fixed), or drawn for every
-    /// transaction (random; other kits call that terminalWarehouseFixed=false) [default: fixed]
-    #[arg(long, value_name = "HOW", help_heading = "TPC-C", value_parser = one_of::<HomeWarehouse>(HOME_WAREHOUSES))]
-    pub(crate) home_warehouse: Option<HomeWarehouse>,
-    /// Let the users of tpcc type and read: the specification's keying and think times, times FACTOR. 1 is what tpmC of
-    /// warehouses is about, at ten connections a warehouse [default: none]
-    #[arg(long, value_name = "FACTOR", help_heading = "TPC-C")]
-    pub(crate) think_times: Option<f64>,
+    #[arg(long, value_name = "CARDS")]
+    mix: Option<Mix>,
+    /// Home of a terminal of tpcc: one warehouse, by the specification (fixed), or drawn for every transaction (random;
+    /// terminalWarehouseFixed=false of other kits) [default: fixed]
+    #[arg(long, value_name = "HOW", value_parser = one_of::<HomeWarehouse>(HOME_WAREHOUSES))]
+    home_warehouse: Option<HomeWarehouse>,
+    /// Keying and think times of tpcc, times FACTOR. With 1 and ten connections per warehouse, throughput is limited as for
+    /// tpmC [default: none]
+    #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
+    think_times: Option<f64>,
     /// Isolation level of the connections [default: the server's]
     #[arg(long, value_name = "LEVEL", value_parser = isolation(), ignore_case = true)]
-    pub(crate) isolation: Option<String>,
+    isolation: Option<String>,
     /// Offer TX/S transactions per second (open loop); the default is a closed loop without pauses
     #[arg(long, value_name = "TX/S")]
-    pub(crate) rate: Option<f64>,
-    /// Arrivals of transactions in an open loop
-    #[arg(long, value_name = "NAME", default_value = "poisson", value_parser = one_of::<Arrivals>(ARRIVALS))]
-    pub(crate) arrivals: Arrivals,
-    /// Idle connections, besides those that work
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) idle_connections: u32,
-    /// Seed of every random choice
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    rate: Option<f64>,
+    /// Arrivals of transactions in an open loop [default: poisson]
+    #[arg(long, value_name = "NAME", requires = "rate", value_parser = one_of::<Arrivals>(ARRIVALS))]
+    arrivals: Option<Arrivals>,
+    /// Idle connections, besides those that work [default: 0]
+    #[arg(long, value_name = "N")]
+    idle_connections: Option<u32>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Threads of the client [default: by its CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) client_threads: Option<u32>,
-    /// Which system calls carry the packets (encrypted ones always go over epoll)
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = one_of::<TransportChoice>(TRANSPORTS))]
-    pub(crate) transport: TransportChoice,
+    client_threads: Option<u32>,
+    /// System calls that carry the packets; encrypted ones use epoll [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<TransportChoice>(TRANSPORTS))]
+    transport: Option<TransportChoice>,
 }
 
 #[derive(Debug, Args)]
@@ -130,7 +132,16 @@ impl ResultArguments {
     }
 }
 
+/// What every connection runs where nothing else is said.
+const WORKLOAD: &str = "oltp_read_write";
+
 impl LoadArguments {
+    /// The workload's name or file.
+    pub(crate) fn workload_name(&self) -> &str {
+        self.workload.as_deref().unwrap_or(WORKLOAD)
+    }
+
+    /// The load of a run.
     pub(crate) fn options(&self) -> anyhow::Result<LoadOptions> {
         let workload = self.workload()?;
         let one_table = matches!(
@@ -139,28 +150,77 @@ impl LoadArguments {
         );
         let mut oltp = OltpOptions {
             tables: self.tables.unwrap_or(if one_table { 1 } else { 4 }),
-            table_size: self.rows,
-            distribution: self.distribution,
-            protocol: self.protocol,
+            table_size: self.rows.unwrap_or(50_000),
+            distribution: self.distribution.unwrap_or_default(),
+            protocol: self.protocol.unwrap_or_default(),
             ..OltpOptions::default()
         };
-        for option in &self.workload_option {
-            let (name, value) = option
-                .split_once('=')
-                .with_context(|| format!("--workload-option {option}: NAME=VALUE required, such as point_selects=1"))?;
+        for (name, value) in self.workload_options()? {
             oltp.set(name, value)?;
         }
         Ok(LoadOptions {
             workload,
             oltp,
-            idle_connections: self.idle_connections,
+            idle_connections: self.idle_connections.unwrap_or(0),
             loop_kind: self.loop_kind()?,
             isolation: self.isolation.clone(),
-            seed: self.seed,
+            seed: self.seed.unwrap_or(1),
             threads: self.client_threads,
-            transport: self.transport,
+            transport: self.transport.unwrap_or(TransportChoice::Auto),
             reads_tables_first: true,
         })
+    }
+
+    /// The load as a plan writes it down: what is given alone. Files are found from the current folder.
+    pub(crate) fn text(&self) -> anyhow::Result<LoadText> {
+        if self.once {
+            bail!("--once is not possible in an experiment: its windows have a fixed length");
+        }
+        fn word<T: ToString>(given: Option<&T>) -> Option<String> {
+            given.map(ToString::to_string)
+        }
+        let from_here = |path: &Path| -> anyhow::Result<String> {
+            let path = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+            Ok(path.to_string_lossy().into_owned())
+        };
+        let workload = match self.workload.as_deref() {
+            Some(file) if file.ends_with(".sql") => Some(from_here(Path::new(file))?),
+            other => other.map(str::to_owned),
+        };
+        let options = self.workload_options()?.into_iter();
+        Ok(LoadText {
+            workload,
+            tables: self.tables,
+            rows: self.rows,
+            distribution: word(self.distribution.as_ref()),
+            protocol: word(self.protocol.as_ref()),
+            options: options
+                .map(|(name, value)| (name.to_owned(), Value::Text(value.to_owned())))
+                .collect(),
+            setup: self.setup.as_deref().map(from_here).transpose()?,
+            warehouses: self.warehouses,
+            mix: word(self.mix.as_ref()),
+            home_warehouse: word(self.home_warehouse.as_ref()),
+            think_times: self.think_times,
+            read_tables: None,
+            isolation: self.isolation.clone(),
+            rate: self.rate,
+            arrivals: word(self.arrivals.as_ref()),
+            idle_connections: self.idle_connections,
+            seed: self.seed,
+            client_threads: self.client_threads,
+            transport: word(self.transport.as_ref()),
+        })
+    }
+
+    /// The further options of sysbench's workloads.
+    fn workload_options(&self) -> anyhow::Result<Vec<(&str, &str)>> {
+        let pairs = self.workload_option.iter().map(|option| {
+            option
+                .split_once('=')
+                .with_context(|| format!("--workload-option {option}: NAME=VALUE required, such as point_selects=1"))
+        });
+        pairs.collect()
     }
 
     fn loop_kind(&self) -> anyhow::Result<LoopKind> {
@@ -168,16 +228,11 @@ impl LoadArguments {
             return Ok(LoopKind::Closed);
         };
         if !(rate.is_finite() && (0.001..=1e8).contains(&rate)) {
-            bail!("--rate {rate} is not possible: use transactions per second above 0.001");
-        }
-        if self.once {
-            bail!(
-                "--once and --rate contradict each other: --once ends after one run of the script, --rate never ends"
-            );
+            bail!("--rate {rate} is not possible\nfix: use transactions per second above 0.001");
         }
         Ok(LoopKind::Open {
             rate,
-            arrivals: self.arrivals,
+            arrivals: self.arrivals.unwrap_or(Arrivals::Poisson),
         })
     }
 
@@ -186,16 +241,14 @@ impl LoadArguments {
         let foreign = [
             ("--tables", self.tables.is_some()),
             ("--workload-option", !self.workload_option.is_empty()),
-            ("--protocol text", self.protocol == Protocol::Text),
+            ("--protocol text", self.protocol == Some(Protocol::Text)),
             ("--once and --setup", self.once || self.setup.is_some()),
         ];
         if let Some((name, _)) = foreign.into_iter().find(|(_, given)| *given) {
             bail!(
-                "{name} is not possible with tpcc: use --warehouses for its size; its statements are always prepared"
+                "{name} is not possible with tpcc, whose statements are always prepared\nfix: use --warehouses for \
+                 its size"
             );
-        }
-        if self.think_times.is_some() && self.rate.is_some() {
-            bail!("--rate and --think-times contradict each other: both set the start of transactions");
         }
         let defaults = TpccOptions::default();
         let options = TpccOptions {
@@ -203,7 +256,7 @@ impl LoadArguments {
             mix: self.mix.unwrap_or(defaults.mix),
             home: self.home_warehouse.unwrap_or(defaults.home),
             pauses: self.think_times,
-            data_seed: self.seed,
+            data_seed: self.seed.unwrap_or(1),
             history_key: defaults.history_key,
         };
         // Errors of the options end the command before anything is started.
@@ -212,7 +265,8 @@ impl LoadArguments {
     }
 
     fn workload(&self) -> anyhow::Result<WorkloadChoice> {
-        if self.workload == tpcc::NAME {
+        let workload = self.workload_name();
+        if workload == tpcc::NAME {
             return self.tpcc();
         }
         let of_tpcc = [
@@ -222,23 +276,20 @@ impl LoadArguments {
             ("--think-times", self.think_times.is_some()),
         ];
         if let Some((name, _)) = of_tpcc.into_iter().find(|(_, given)| *given) {
-            bail!("{name} requires --workload tpcc, but the workload is {}", self.workload);
+            bail!("{name} requires --workload tpcc, but the workload is {workload}");
         }
-        if !self.workload.ends_with(".sql") {
+        if !workload.ends_with(".sql") {
             if self.once || self.setup.is_some() {
-                bail!(
-                    "--once and --setup require a FILE.sql, but the workload is {}",
-                    self.workload
-                );
+                bail!("--once and --setup require a FILE.sql, but the workload is {workload}");
             }
-            let kind = self.workload.parse().map_err(anyhow::Error::msg)?;
+            let kind = workload.parse().map_err(anyhow::Error::msg)?;
             return Ok(WorkloadChoice::Oltp(kind));
         }
         let read = |path: &Path| {
             std::fs::read_to_string(path).with_context(|| format!("cannot read the statements in {}", path.display()))
         };
         Ok(WorkloadChoice::Script {
-            text: read(Path::new(&self.workload))?,
+            text: read(Path::new(workload))?,
             setup: self.setup.as_deref().map(read).transpose()?,
             repetition: if self.once { Repetition::Once } else { Repetition::Loop },
             with_tables: self.tables.is_some(),

@@ -54,10 +54,10 @@ pub(crate) fn execute(arguments: RunArguments, quiet: bool) -> anyhow::Result<Ex
         connections,
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
-        order_seed: arguments.load.seed,
+        order_seed: arguments.load.seed.unwrap_or(1),
         seconds: arguments.ladder.seconds,
         watch: (!arguments.no_probe).then(|| arguments.probe.options()).transpose()?,
-        output: arguments.result.output(&arguments.load.workload),
+        output: arguments.result.output(arguments.load.workload_name()),
         command: public_command(our_arguments()),
         server,
     };

@@ -1,7 +1,7 @@
 //! Progress on the terminal: which rung, seconds left, live throughput.
 
 use crate::error_text;
-use crate::legible::legible;
+use crate::sanitized::sanitized;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_analysis::numbers::counted;
 use scaleprof_experiment::{MeasurementDone, MeasurementStart, Progress};
@@ -185,7 +185,7 @@ impl Progress for TerminalProgress {
     }
 
     fn remains(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("note: {}", legible(text)));
+        self.bar.suspend(|| eprintln!("note: {}", sanitized(text)));
     }
 
     fn warning(&mut self, text: &str) {

@@ -5,9 +5,9 @@ use crate::target::Target;
 use scaleprof_bundle::{Ladder, Machine, Manifest, Server, SettingRow, UNKNOWN, Workload};
 use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
-use scaleprof_vocabulary::RunState;
+use scaleprof_vocabulary::{LoopWord, RunState, WorkloadName};
 use scaleprof_wire::Client;
-use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, RunConstants, TpccOptions};
+use scaleprof_workload::tpcc::{HomeWarehouse, Mix, RunConstants, TpccOptions};
 use scaleprof_workload::{LoadScheduling, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -203,12 +203,13 @@ fn workload(load: &LoadOptions) -> Workload {
     }
     options.push(("transport".to_owned(), load.transport.to_string()));
     let name = match &load.workload {
-        WorkloadChoice::Oltp(kind) => kind.name(),
-        WorkloadChoice::Tpcc(_) => tpcc::NAME,
-        WorkloadChoice::Script { .. } => "script",
+        WorkloadChoice::Oltp(kind) => kind.word(),
+        WorkloadChoice::Tpcc(_) => WorkloadName::Tpcc,
+        WorkloadChoice::Script { .. } => WorkloadName::Script,
     };
     Workload {
-        name: name.to_owned(),
+        name,
+        imported_as: None,
         tables: load.with_tables().then_some(o.tables),
         rows: load.with_tables().then_some(u64::from(o.table_size)),
         distribution: match load.workload {
@@ -221,11 +222,10 @@ fn workload(load: &LoadOptions) -> Workload {
         },
         isolation: load.isolation.clone(),
         seed: load.seed,
-        loop_kind: match load.loop_kind {
-            LoopKind::Closed => "closed",
-            LoopKind::Open { .. } => "open",
-        }
-        .to_owned(),
+        loop_kind: Some(match load.loop_kind {
+            LoopKind::Closed => LoopWord::Closed,
+            LoopKind::Open { .. } => LoopWord::Open,
+        }),
         options,
     }
 }

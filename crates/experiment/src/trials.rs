@@ -284,7 +284,7 @@ fn known_out(plan: &Plan, folder: &ExperimentFolder) -> BTreeMap<usize, String> 
 /// What `scaleprof diff` says of two watched runs.
 fn watched(a: &Path, b: &Path) -> Result<Comparison, String> {
     let open = |folder: &Path| Bundle::open(folder).map_err(|error| error.to_string());
-    compare(&open(a)?, &open(b)?, Choice::default()).map_err(|refusal| refusal.to_string())
+    compare(&open(a)?, &open(b)?, Choice::default()).map_err(|refusal| refusal.to_string().replace("\nfix: ", "; "))
 }
 
 /// Removes prepared data beyond what a run keeps: while an experiment went on, all that its variants need was kept. Where that cannot be

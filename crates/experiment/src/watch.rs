@@ -11,11 +11,11 @@ use crate::threads::{Load, ThreadWatch};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, MeasurementRow, MeasurementRows, Missing, Server,
-    SettingRow, Summary, WATCH, Workload,
+    SettingRow, Summary, Workload,
 };
 use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions, how_to_get_privileges};
 use scaleprof_server::CpuSet;
-use scaleprof_vocabulary::{MeasurementOutcome, Role, RunState, ThreadState};
+use scaleprof_vocabulary::{MeasurementOutcome, Role, RunState, ThreadState, WorkloadName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -424,14 +424,15 @@ fn begin(request: &WatchRequest) -> Manifest {
             shares_cpus_with_client: None,
         },
         workload: Workload {
-            name: WATCH.to_owned(),
+            name: WorkloadName::Watch,
+            imported_as: None,
             tables: None,
             rows: None,
             distribution: "none".to_owned(),
             protocol: "none".to_owned(),
             isolation: None,
             seed: 0,
-            loop_kind: "none".to_owned(),
+            loop_kind: None,
             options: Vec::new(),
         },
         machine: manifest::machine(&facts),

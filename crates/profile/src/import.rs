@@ -249,7 +249,7 @@ impl ReadOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It is of no known format.
-    #[error("unknown format of a recording: {found}. perf.data is what `perf record` writes; {known} are read")]
+    #[error("unknown format of a recording: {found}\nfix: use {known}; perf.data is what `perf record` writes")]
     UnknownFormat {
         /// How it begins, in words.
         found: String,

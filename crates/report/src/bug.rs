@@ -15,13 +15,14 @@ mod title;
 mod words;
 
 use crate::text;
-use scaleprof_bundle::{Bundle, Summary, WATCH, without_folders};
+use scaleprof_bundle::{Bundle, Summary, without_folders};
+use scaleprof_vocabulary::WorkloadName;
 use words::{block, inline};
 
 /// The report of a run, or of what was watched; ends with a newline. It holds no host or user name, no path that says whose
 /// machine it was, no query, and no name of a schema, table or column.
 pub fn markdown(bundle: &Bundle, summary: &Summary) -> String {
-    let watched = summary.workload.name == WATCH;
+    let watched = summary.workload.name == WorkloadName::Watch;
     let sections = [
         Some(environment::server(bundle)),
         Some(environment::machine(

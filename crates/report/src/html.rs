@@ -22,7 +22,8 @@ use scaleprof_analysis::annotate::every_rung;
 use scaleprof_analysis::cache_lines::lines_of_bundle;
 use scaleprof_analysis::flame::flame;
 use scaleprof_analysis::rung_instructions::by_rung;
-use scaleprof_bundle::{Bundle, Manifest, Summary, WATCH};
+use scaleprof_bundle::{Bundle, Manifest, Summary};
+use scaleprof_vocabulary::WorkloadName;
 
 /// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@`, `@@PROFILE@@`, `@@CODE@@` and
 /// `@@LINES@@` where the run goes.
@@ -65,12 +66,12 @@ fn code_of(bundle: &Bundle) -> (String, String) {
 /// What was run or watched, in a few words.
 fn subject(manifest: &Manifest) -> String {
     let server = &manifest.server;
-    match manifest.workload.name.as_str() {
-        WATCH => match manifest.workload.imported() {
+    match manifest.workload.name {
+        WorkloadName::Watch => match manifest.workload.imported() {
             Some(_) => format!("{}, recorded", server.named()),
             None => format!("{}, watched", server.named()),
         },
-        name => format!("{}, {name}", server.named()),
+        _ => format!("{}, {}", server.named(), manifest.workload.title()),
     }
 }
 

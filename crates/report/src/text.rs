@@ -22,7 +22,8 @@ use columns::Column;
 pub use hot_functions::{candidates, hot_functions};
 use layout::{Ink, wrap};
 use reasons::by_reason;
-use scaleprof_bundle::{RungSummary, Summary, WATCH};
+use scaleprof_bundle::{RungSummary, Summary};
+use scaleprof_vocabulary::WorkloadName;
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ const USUAL_WIDTH: usize = 110;
 /// What was watched, for a bundle of a watch. Else the rungs with their figures, what is missing and why, warnings, the verdict, and the findings; ends with a newline.
 pub fn table(summary: &Summary, style: Style) -> String {
     let ink = Ink::new(style.colour);
-    if summary.workload.name == WATCH {
+    if summary.workload.name == WorkloadName::Watch {
         return watch::table(summary, &ink, style);
     }
     let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);

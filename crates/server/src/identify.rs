@@ -127,8 +127,8 @@ impl Installation {
             })
         })?;
         let (product, version, version_text) = parse_version(&said.output).ok_or_else(|| {
-            let complaint = said.last_words();
-            not_a_server(format!("its --version printed: {complaint}"))
+            let words = said.last_words();
+            not_a_server(format!("its --version printed: {words}"))
         })?;
 
         let basedir = resolved

@@ -13,6 +13,7 @@ mod servers;
 mod stacks;
 mod threads;
 mod word;
+mod workloads;
 
 pub use code::{AccessKind, BranchKind};
 pub use findings::{FindingKind, GrowthShape, ShareOf};
@@ -23,3 +24,4 @@ pub use servers::SettingSource;
 pub use stacks::{SymbolSource, UnwindStatus, WakerKind};
 pub use threads::{Role, ThreadState};
 pub use word::{UnknownWord, Word};
+pub use workloads::{LoopWord, TpccTransaction, WorkloadName};

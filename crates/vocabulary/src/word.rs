@@ -170,6 +170,9 @@ mod tests {
         leads_back::<LadderVerdict>();
         leads_back::<ExperimentVerdict>();
         leads_back::<SettingSource>();
+        leads_back::<WorkloadName>();
+        leads_back::<LoopWord>();
+        leads_back::<TpccTransaction>();
     }
 
     #[test]

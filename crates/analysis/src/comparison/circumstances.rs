@@ -4,7 +4,7 @@ use super::{ConditionEffect, Difference, RungChange, SettingChange};
 use crate::per::Per;
 use scaleprof_bundle::{BUILT_IN, Bundle, CALL_PATHS, IMPORTED, Workload};
 use scaleprof_profile::import::NO_CALLERS;
-use scaleprof_vocabulary::RunState;
+use scaleprof_vocabulary::{RunState, WorkloadName};
 use std::collections::BTreeMap;
 
 /// All that is not the same in server, machine and load, the gravest first.
@@ -35,11 +35,14 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
             );)*
         };
     }
+    let loads = [one, other].map(|manifest| &manifest.workload);
+    let [title, other_title] = loads.map(|workload| Some(workload.title().to_owned()));
+    note("workload", Incomparable, title, other_title);
+    let [kind, other_kind] = loads.map(|workload| workload.loop_kind.map(|word| word.label().to_owned()));
+    note("kind of loop", Incomparable, kind, other_kind);
     compare! {
-        "workload", Incomparable, workload.name;
         "distribution of the rows", Incomparable, workload.distribution;
         "protocol", Incomparable, workload.protocol;
-        "kind of loop", Incomparable, workload.loop_kind;
         "idle connections", Confounds, ladder.idle_connections;
         "seed", Confounds, workload.seed;
         "product", Intended, server.product;
@@ -243,7 +246,7 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
                 .to_owned(),
         );
     }
-    if a.manifest.workload.name == "script" {
+    if a.manifest.workload.name == WorkloadName::Script {
         warnings.push("the scripts of both runs may differ: a bundle holds no statements".to_owned());
     }
     for (side, bundle) in [("A", a), ("B", b)] {

@@ -43,15 +43,16 @@ impl std::fmt::Display for Refusal {
                  --connections and --throughput",
             ),
             Refusal::NoMeasurements => f.write_str(
-                "bundles of attach have no rungs: omit --rung and --base-rung",
+                "bundles of attach have no rungs\nfix: omit --rung and --base-rung",
             ),
             Refusal::Unlike(differences) => {
                 f.write_str("the loads of the runs differ, so their figures are not comparable:")?;
-                for one in differences {
+                for (number, one) in differences.iter().enumerate() {
                     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-                    write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
+                    let separator = if number == 0 { "" } else { ";" };
+                    write!(f, "{separator} {} ({} and {})", one.what, known(&one.a), known(&one.b))?;
                 }
-                f.write_str(" use --any-workload to compare them")
+                f.write_str("\nfix: use --any-workload to compare them")
             }
             Refusal::NothingMeasured { a, b } => {
                 let who = match (a, b) {
@@ -67,7 +68,7 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::NoCommonRung { a, b } => write!(
                 f,
-                "the runs have no common rung ({} and {}): measure one with the --connections of the other",
+                "the runs have no common rung ({} and {})\nfix: measure one with the --connections of the other",
                 list(a),
                 list(b)
             ),

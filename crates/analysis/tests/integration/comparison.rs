@@ -624,6 +624,6 @@ fn what_is_not_alike_is_refused_or_named() {
     }
     let apart = compare(&a, &b, Choice::default()).expect_err("no common rung");
     assert!(apart.to_string().contains("16, 256 and 17, 257"), "{apart}");
-    b.manifest.workload.name = scaleprof_bundle::WATCH.into();
+    b.manifest.workload.name = scaleprof_vocabulary::WorkloadName::Watch;
     assert_eq!(compare(&a, &b, Choice::default()), Err(Refusal::OneWatched));
 }

@@ -158,7 +158,7 @@ fn without_samples_there_is_no_graph() {
 fn a_watch_counts_by_the_second() {
     let mut bundle = bundle(&FALLS[2..3], true);
     watch(&mut bundle);
-    bundle.manifest.workload.name = WATCH.into();
+    bundle.manifest.workload.name = scaleprof_vocabulary::WorkloadName::Watch;
     bundle.measurements.truncate(1);
     bundle.seconds.clear();
     bundle.samples.retain_measurements(|measurement| measurement == 0);

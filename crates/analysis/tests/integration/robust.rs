@@ -12,17 +12,17 @@ use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{MOST_CHAINED, MOST_LOCKS, wait_graphs};
 use scaleprof_bundle::*;
 use scaleprof_profile::{Unit, firefox, folded, pprof, speedscope};
-use scaleprof_vocabulary::{MeasurementOutcome, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind};
+use scaleprof_vocabulary::{LoopWord, MeasurementOutcome, Role, SymbolSource, ThreadState, UnwindStatus, WakerKind};
 use testing::planted::empty;
 
 fn manifest() -> impl Strategy<Value = Manifest> {
-    (any::<u32>(), prop_oneof!["closed", "open"]).prop_map(|(cpu_count, loop_kind)| {
+    (any::<u32>(), proptest::sample::select(&LoopWord::ALL[..])).prop_map(|(cpu_count, loop_kind)| {
         let text = r#"{"schema": 2, "scaleprof": "", "started_at": "", "ended_at": null, "state": "complete",
             "problem": null, "command": [], "missing": [], "warnings": [],
             "server": {"product": "", "version": "", "build_id": null, "binary": null, "cpus": null, "cpu_count": 2,
                        "shares_cpus_with_client": true},
-            "workload": {"name": "", "tables": null, "rows": null, "distribution": "", "protocol": "",
-                         "isolation": null, "seed": 1, "loop_kind": "", "options": []},
+            "workload": {"name": "script", "tables": null, "rows": null, "distribution": "", "protocol": "",
+                         "isolation": null, "seed": 1, "loop_kind": null, "options": []},
             "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 1, "kernel": "",
                         "architecture": "", "distribution": null, "hypervisor": null, "governor": null,
                         "clock_source": null, "transparent_huge_pages": null},
@@ -30,7 +30,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
                        "rate": null}}"#;
         let mut manifest: Manifest = serde_json::from_str(text).expect("the text above");
         manifest.server.cpu_count = Some(cpu_count);
-        manifest.workload.loop_kind = loop_kind;
+        manifest.workload.loop_kind = Some(loop_kind);
         manifest
     })
 }

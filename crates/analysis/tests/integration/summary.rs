@@ -191,7 +191,7 @@ fn a_rung_that_never_settles_is_marked_and_kept() {
 #[test]
 fn an_open_loop_is_not_judged_by_its_peak() {
     let mut bundle = bundle(&FALLS[..3], true);
-    bundle.manifest.workload.loop_kind = "open".into();
+    bundle.manifest.workload.loop_kind = Some(scaleprof_vocabulary::LoopWord::Open);
     bundle.manifest.ladder.rate = Some(14_000.0);
     let summary = summarise(&bundle);
     assert!(summary.rungs[0].littles_law_ratio.is_none() && summary.rungs[0].response_ms.is_some());
@@ -208,7 +208,7 @@ fn an_open_loop_is_not_judged_by_its_peak() {
 fn percentiles_that_leave_out_what_never_began_are_warned_of() {
     let warned = |left: f64| {
         let mut bundle = bundle(&FALLS[..3], true);
-        bundle.manifest.workload.loop_kind = "open".into();
+        bundle.manifest.workload.loop_kind = Some(scaleprof_vocabulary::LoopWord::Open);
         for rung in &mut bundle.measurements {
             rung.offered_rate = Some(1000.0);
         }

@@ -79,7 +79,7 @@ fn what_cannot_be_annotated_is_refused_with_what_to_give_instead() {
     let error = fail(scaleprof().arg("annotate"), 2);
     assert!(error.contains("BUNDLE|BINARY"), "{error}");
     let error = fail(scaleprof().args(["annotate", "/bin/sh"]), 1);
-    assert!(error.contains("which function of /bin/sh?"), "{error}");
+    assert!(error.contains("name a function of /bin/sh after the file"), "{error}");
     let error = fail(scaleprof().arg("annotate").arg(place.path()), 1);
     assert!(error.contains("is not a bundle"), "{error}");
     let text = place.path().join("text");

@@ -67,16 +67,13 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
         assert!(of_program.is_some(), "{items:?}");
     }
     // A bundle does not say in which folder its files lie, and this is in none of libraries.
-    let mend = kept[1]["fix"].as_str().unwrap_or_default();
-    assert!(
-        mend.contains("on the server's machine: scaleprof check --pid"),
-        "{mend}"
-    );
+    let fix = kept[1]["fix"].as_str().unwrap_or_default();
+    assert!(fix.contains("on the server's machine: scaleprof check --pid"), "{fix}");
     // Where the file is, the command names it or its package.
-    let mend = live[1]["fix"].as_str().unwrap_or_default();
+    let fix = live[1]["fix"].as_str().unwrap_or_default();
     assert!(
-        mend.contains("cksum") || mend.contains("coreutils") || mend.contains("debuginfod"),
-        "{mend}"
+        fix.contains("cksum") || fix.contains("coreutils") || fix.contains("debuginfod"),
+        "{fix}"
     );
 }
 

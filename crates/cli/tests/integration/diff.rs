@@ -145,7 +145,7 @@ fn what_cannot_be_compared_is_refused_with_the_way_out() {
     let said = fail(diff(&one, &other).args(["--rung", "7"]), 1);
     assert!(said.contains("both runs have 16, 256"), "{said}");
     let mut manifest = Bundle::open(&other).expect("a bundle").manifest;
-    manifest.workload.name = "oltp_read_only".into();
+    manifest.workload.name = scaleprof_vocabulary::WorkloadName::OltpReadOnly;
     let writer = BundleWriter::reopen(&other).expect("a bundle");
     writer.write_manifest(&manifest).expect("written");
     let said = fail(&mut diff(&one, &other), 1);

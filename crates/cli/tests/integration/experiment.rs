@@ -105,7 +105,10 @@ fn every_ready_experiment_can_be_planned() {
         assert!(out.contains("indicative only") && out.contains("held against"), "{out}");
         if !compared.is_empty() {
             let err = fail(scaleprof().args(plan), 1);
-            assert!(err.contains("what shall be compared is not said yet\n  fix: give "), "{err}");
+            assert!(
+                err.contains("what shall be compared is not said yet\n  fix: give "),
+                "{err}"
+            );
         }
         count += 1;
     }
@@ -137,7 +140,9 @@ fn loads_and_servers_are_compared_as_settings_are() {
         1,
     );
     assert!(
-        err.contains("load.warehouses: it goes with another kind of workload than oltp_read_write: leave it out"),
+        err.contains(
+            "load.warehouses: it goes with another kind of workload than oltp_read_write\n  fix: leave it out"
+        ),
         "{err}"
     );
     // A workload of the command line takes the place of the plan's with all that goes with it.
@@ -166,7 +171,7 @@ fn what_is_wrong_with_a_plan_is_said_with_file_key_and_remedy() {
         assert!(err.contains(expected), "{err}");
     }
     let err = fail(scaleprof().args(["experiment", "no-such"]), 1);
-    assert!(err.contains("ready experiments are sync-array-size"), "{err}");
+    assert!(err.contains("or a ready experiment: sync-array-size"), "{err}");
     let err = fail(scaleprof().args(["experiment", "--vary", "x=1"]), 1);
     assert!(err.contains("write --vary NAME=VALUE,VALUE"), "{err}");
     let err = fail(scaleprof().args(["experiment", "resume"]).arg(place.path()), 1);

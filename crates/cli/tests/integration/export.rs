@@ -344,7 +344,7 @@ fn what_is_exported_is_not_written_over() {
     };
     let error = fail(&mut export(&stacks, &stacks), 1);
     assert!(
-        error.contains("would be lost: name another file with -o FILE"),
+        error.contains("not overwritten\n  fix: name another file with -o FILE"),
         "{error}"
     );
     assert!(

@@ -1,7 +1,7 @@
 //! `import`: what a recording of perf becomes, and what is said of files that are none.
 
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
-use scaleprof_bundle::{Bundle, Summary, WATCH};
+use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_vocabulary::ThreadState;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,10 @@ fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
     let of_inner = |path: &scaleprof_bundle::WatchedPath| path.path.iter().any(|function| function == "inner");
     assert!(watch.paths.iter().any(of_inner), "{:?}", watch.paths);
     let written = bundle(&output);
-    assert_eq!(written.manifest.workload.name, WATCH);
+    assert_eq!(
+        written.manifest.workload.name,
+        scaleprof_vocabulary::WorkloadName::Watch
+    );
     assert_eq!(written.manifest.server.binary.as_deref(), Some("work"));
     let everything = format!("{:?}", written.manifest);
     assert!(
@@ -440,7 +443,7 @@ fn recordings_without_a_load_are_compared_by_the_second() {
     let refused = fail(scaleprof().arg("diff").args([&before, &with_load]), 1);
     assert!(refused.contains("--connections and --throughput"), "{refused}");
     let no_rungs = fail(scaleprof().arg("diff").args([&before, &after]).args(["--rung", "1"]), 1);
-    assert!(no_rungs.contains("no rungs to choose from"), "{no_rungs}");
+    assert!(no_rungs.contains("bundles of attach have no rungs"), "{no_rungs}");
 }
 
 #[test]

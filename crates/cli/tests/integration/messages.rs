@@ -39,7 +39,7 @@ const OF_OTHERS: [&str; 21] = [
 struct Literal {
     /// Its text, as it is written but for continued lines.
     text: String,
-    /// What stands before it in the file.
+    /// Length of the text before it in the file.
     before: usize,
 }
 

@@ -16,7 +16,7 @@ fn a_ladder_of_tpcc_ends_with_consistent_tables_and_tells_tpmc_and_each_kind_of_
     let kept = bundle(&folder);
     // A run whose tables break a condition fails.
     assert_eq!(kept.manifest.state, RunState::Complete);
-    assert_eq!(kept.manifest.workload.name, "tpcc");
+    assert_eq!(kept.manifest.workload.name, scaleprof_vocabulary::WorkloadName::Tpcc);
     assert!(
         kept.manifest.command.contains(&"tpcc".to_owned()),
         "{:?}",
@@ -24,14 +24,14 @@ fn a_ladder_of_tpcc_ends_with_consistent_tables_and_tells_tpmc_and_each_kind_of_
     );
     assert_eq!(summary.rungs.len(), 2);
     for rung in &summary.rungs {
-        let kinds: Vec<&str> = rung.transactions.iter().map(|one| one.transaction.as_str()).collect();
+        let kinds: Vec<&str> = rung.transactions.iter().map(|one| one.transaction.name()).collect();
         let five = ["new_order", "payment", "order_status", "delivery", "stock_level"];
         assert_eq!(kinds[..5], five);
         let all: u64 = rung.transactions.iter().map(|one| one.count).sum();
         let new_orders: u64 = rung
             .transactions
             .iter()
-            .filter(|one| one.transaction.starts_with("new_order"))
+            .filter(|one| one.transaction.name().starts_with("new_order"))
             .map(|one| one.count)
             .sum();
         let figures = rung.tpcc.as_ref().expect("TPC-C's figures");

@@ -3,10 +3,10 @@
 use super::ImportRequest;
 use crate::manifest::timestamp;
 use scaleprof_bundle::{
-    BUILT_IN, CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
+    BUILT_IN, CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, SHARES_ONLY, Server, UNKNOWN, Workload,
 };
 use scaleprof_profile::import::{Recording, RecordingFormat};
-use scaleprof_vocabulary::RunState;
+use scaleprof_vocabulary::{LoopWord, RunState, WorkloadName};
 use std::collections::BTreeMap;
 
 /// The manifest before anything is read. `with_load`: whether the user knows the load of the recordings; else they are of a watch.
@@ -36,19 +36,17 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
         },
         workload: Workload {
             name: match with_load {
-                true => request.name.clone().unwrap_or_else(|| IMPORTED.to_owned()),
-                false => WATCH.to_owned(),
+                true => WorkloadName::Imported,
+                false => WorkloadName::Watch,
             },
+            imported_as: request.name.clone(),
             tables: None,
             rows: None,
             distribution: unknown(),
             protocol: unknown(),
             isolation: None,
             seed: 0,
-            loop_kind: match with_load {
-                true => "closed".to_owned(),
-                false => "none".to_owned(),
-            },
+            loop_kind: with_load.then_some(LoopWord::Closed),
             options,
         },
         machine: Machine {

@@ -56,6 +56,8 @@ pub struct LoadText {
     pub isolation: Option<String>,
     /// Transactions offered a second: an open loop.
     pub rate: Option<f64>,
+    /// Of an open loop: `poisson` or `constant`.
+    pub arrivals: Option<String>,
     pub idle_connections: Option<u32>,
     pub seed: Option<u64>,
     /// Threads of the client.

@@ -241,8 +241,8 @@ impl<'a> Passed<'a> {
         self.others = true;
         self.processes.retain(|process, _| *process == server);
         Some(format!(
-            "{gone} of its {all} samples, of {others} other processes than {server}, were skipped: choose with \
-             --process NAME, NUMBER or all"
+            "{gone} of its {all} samples, of {others} other processes than the database server {server}, were \
+             skipped: choose with --process NAME, NUMBER or all"
         ))
     }
 
@@ -310,7 +310,7 @@ impl<'a> Passed<'a> {
                 ),
                 (
                     self.switches.ends_unseen,
-                    "some waits have no recorded end: they count until the next event of their thread",
+                    "waits have no recorded end: they count until the next event of their thread",
                 ),
             ];
             let sums = self.reach_over_waits(timed, selection);

@@ -4,7 +4,8 @@ use super::Section;
 use super::words::item;
 use crate::figures::whole;
 use scaleprof_analysis::numbers::counted;
-use scaleprof_bundle::{Bundle, IMPORTED, Machine, Manifest, SettingRow, UNKNOWN};
+use scaleprof_bundle::{Bundle, Machine, Manifest, SettingRow, UNKNOWN};
+use scaleprof_vocabulary::{LoopWord, WorkloadName};
 
 /// Product, version and build.
 pub(super) fn server(bundle: &Bundle) -> Section {
@@ -115,10 +116,10 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
     if let Some(from) = load.imported() {
         return ("Load", recorded(manifest, from));
     }
-    let name = match load.name.as_str() {
-        "script" => "statements of the user's own (not shown)".to_owned(),
-        "tpcc" => "TPC-C (docs/tpcc.md)".to_owned(),
-        name => format!("sysbench's {name}"),
+    let name = match load.name {
+        WorkloadName::Script => "statements of the user (not shown)".to_owned(),
+        WorkloadName::Tpcc => "TPC-C (docs/tpcc.md)".to_owned(),
+        other => format!("sysbench's {}", other.name()),
     };
     let tables = load.tables.zip(load.rows).map(|(tables, rows)| {
         format!(
@@ -143,8 +144,8 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let offered = match (load.loop_kind.as_str(), manifest.ladder.rate) {
-        ("open", Some(rate)) => format!("open loop, {rate} transactions/s offered"),
+    let offered = match (load.loop_kind, manifest.ladder.rate) {
+        (Some(LoopWord::Open), Some(rate)) => format!("open loop, {rate} transactions/s offered"),
         _ if load.options.iter().any(|(name, _)| name == "think_times") => {
             "closed loop with keying and think times".to_owned()
         }
@@ -180,9 +181,9 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
 
 /// What another tool recorded: of the load only what whoever imported it said.
 fn recorded(manifest: &Manifest, from: &str) -> String {
-    let name = match manifest.workload.name.as_str() {
-        IMPORTED => "not named".to_owned(),
-        name => format!("`{name}`, as given at import"),
+    let name = match &manifest.workload.imported_as {
+        None => "not named".to_owned(),
+        Some(name) => format!("`{name}`, as given at import"),
     };
     let lines = [
         format!("load: {name}"),

@@ -2,7 +2,8 @@
 
 use super::Section;
 use super::words::block;
-use scaleprof_bundle::{Bundle, Manifest, WATCH, Workload};
+use scaleprof_bundle::{Bundle, Manifest, Workload};
+use scaleprof_vocabulary::{LoopWord, WorkloadName};
 
 /// The commands; none where the bundle does not know its own.
 pub(super) fn section(bundle: &Bundle) -> Option<Section> {
@@ -70,7 +71,11 @@ fn stands_for(option: &str) -> Option<&'static str> {
 fn sysbench(manifest: &Manifest) -> Option<String> {
     let load: &Workload = &manifest.workload;
     let (tables, rows) = load.tables.zip(load.rows)?;
-    if load.loop_kind != "closed" || [WATCH, "script"].contains(&load.name.as_str()) {
+    let is_of_others = matches!(
+        load.name,
+        WorkloadName::Tpcc | WorkloadName::Script | WorkloadName::Watch | WorkloadName::Imported
+    );
+    if load.loop_kind != Some(LoopWord::Closed) || is_of_others {
         return None;
     }
     let known = ["uniform", "special", "pareto", "gaussian", "zipfian"];
@@ -81,7 +86,8 @@ fn sysbench(manifest: &Manifest) -> Option<String> {
         .filter(|(name, _)| !["transport", "arrivals", "repetition"].contains(&name.as_str()))
         .map(|(name, value)| format!(" --{name}={value}"))
         .collect();
-    let common = format!("sysbench {} --tables={tables} --table-size={rows}{options}", load.name);
+    let name = load.name.name();
+    let common = format!("sysbench {name} --tables={tables} --table-size={rows}{options}");
     let text = if load.protocol == "text" {
         " --db-ps-mode=disable"
     } else {

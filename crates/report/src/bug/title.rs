@@ -1,19 +1,16 @@
 //! The one sentence by which a maintainer decides whether to read on.
 
 use scaleprof_analysis::numbers::{counted, grouped};
-use scaleprof_bundle::{Summary, Verdict, WATCH};
-use scaleprof_vocabulary::LadderVerdict;
+use scaleprof_bundle::{Summary, Verdict};
+use scaleprof_vocabulary::{LadderVerdict, WorkloadName};
 
 /// Product and version, what throughput does, and the first finding.
 pub(super) fn of(summary: &Summary) -> String {
     let server = summary.server.named();
-    if summary.workload.name == WATCH {
+    if summary.workload.name == WorkloadName::Watch {
         return format!("{server}: what its threads do under load");
     }
-    let workload = match summary.workload.name.as_str() {
-        "script" => "statements of the user's",
-        name => name,
-    };
+    let workload = summary.workload.title();
     let last = summary.last_judged().map_or(0, |rung| rung.connections);
     let what = match &summary.verdict {
         None => format!("{workload} could not be judged"),

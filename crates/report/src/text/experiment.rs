@@ -86,8 +86,8 @@ fn design(outcome: &Outcome) -> String {
     let mut loads: Vec<&str> = Vec::new();
     let each = outcome.variants.iter().filter_map(|variant| variant.workload.as_ref());
     for load in each.chain(outcome.workload.as_ref()) {
-        if !loads.contains(&load.name.as_str()) {
-            loads.push(&load.name);
+        if !loads.contains(&load.title()) {
+            loads.push(load.title());
         }
     }
     let load = match loads.is_empty() {

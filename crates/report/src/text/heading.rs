@@ -21,10 +21,7 @@ fn load(workload: &Workload) -> String {
         let found = workload.options.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.as_str())
     };
-    let name = match workload.name.as_str() {
-        "script" => "statements of the user's",
-        name => name,
-    };
+    let name = workload.title();
     let data = match (workload.tables, workload.rows, option("warehouses")) {
         (_, _, Some("1")) => " with 1 warehouse".to_owned(),
         (_, _, Some(warehouses)) => format!(" with {warehouses} warehouses"),
@@ -36,7 +33,9 @@ fn load(workload: &Workload) -> String {
     let how = match (workload.imported(), option("repetition")) {
         (Some(_), _) => "recorded".to_owned(),
         (_, Some("once")) => "once on every connection".to_owned(),
-        _ => format!("{} loop", workload.loop_kind),
+        _ => workload
+            .loop_kind
+            .map_or_else(|| "unknown loop".to_owned(), |word| format!("{} loop", word.label())),
     };
     format!("{name}{data}, {how}")
 }

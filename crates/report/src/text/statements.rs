@@ -18,7 +18,7 @@ pub(super) fn kinds(summary: &Summary) -> Option<String> {
     lines("transaction", summary, |rung| {
         let transactions = rung.transactions.iter();
         transactions
-            .map(|one| (one.transaction.as_str(), one.count, &one.latency_ms))
+            .map(|one| (one.transaction.name(), one.count, &one.latency_ms))
             .collect()
     })
 }

@@ -1,9 +1,9 @@
 //! Outside of this crate a word of a set is compared as what it is, never as text.
 
 use scaleprof_vocabulary::{
-    AccessKind, BranchKind, ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, LatencyKind,
-    MeasurementOutcome, Operation, Role, RunState, SettingSource, ShareOf, SymbolSource, ThreadState, UnwindStatus,
-    WakerKind, Word,
+    AccessKind, BranchKind, ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, LatencyKind, LoopWord,
+    MeasurementOutcome, Operation, Role, RunState, SettingSource, ShareOf, SymbolSource, ThreadState, TpccTransaction,
+    UnwindStatus, WakerKind, Word, WorkloadName,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,9 @@ fn no_word_is_compared_as_text() {
     names::<LadderVerdict>(&mut words);
     names::<ExperimentVerdict>(&mut words);
     names::<SettingSource>(&mut words);
+    names::<WorkloadName>(&mut words);
+    names::<LoopWord>(&mut words);
+    names::<TpccTransaction>(&mut words);
     names::<BranchKind>(&mut words);
     names::<AccessKind>(&mut words);
     names::<LatencyKind>(&mut words);

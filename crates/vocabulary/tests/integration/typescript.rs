@@ -1,8 +1,8 @@
 //! The page's types are made from the words: `UPDATE_EXPECTED=1` writes them.
 
 use scaleprof_vocabulary::{
-    ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, MeasurementOutcome, Operation, Role, RunState, ShareOf,
-    ThreadState, UnwindStatus, WakerKind, Word,
+    ExperimentVerdict, FindingKind, GrowthShape, LadderVerdict, LoopWord, MeasurementOutcome, Operation, Role,
+    RunState, ShareOf, ThreadState, UnwindStatus, WakerKind, Word, WorkloadName,
 };
 use std::fmt::Write as _;
 use std::path::Path;
@@ -51,6 +51,8 @@ fn the_pages_words_are_these() {
     set::<RunState>(&mut text, false);
     set::<LadderVerdict>(&mut text, false);
     set::<ExperimentVerdict>(&mut text, true);
+    set::<WorkloadName>(&mut text, true);
+    set::<LoopWord>(&mut text, false);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         std::fs::write(&file, &text).expect("the page's sources are writable");

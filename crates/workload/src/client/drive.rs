@@ -138,12 +138,12 @@ pub enum LoadError {
 fn hint_of_statement(number: u16) -> &'static str {
     match number {
         1792 => {
-            ". Sessions are read-only (transaction_read_only; tx_read_only in MariaDB)\nfix: use a read-only workload, \
-             such as oltp_read_only, or SET GLOBAL it to 0"
+            "; sessions are read-only (transaction_read_only; tx_read_only in MariaDB)\nfix: use a read-only \
+             workload, such as oltp_read_only, or SET GLOBAL it to 0"
         }
         1290 => {
-            ". The message names the setting that forbids it\nfix: on a replica, use a read-only workload, such as \
-             oltp_read_only, or measure the source"
+            "; the message names the setting that forbids it\nfix: on a replica (read_only, super_read_only), use a \
+             read-only workload, such as oltp_read_only, or measure the source"
         }
         _ => "",
     }
@@ -157,7 +157,7 @@ fn hint(error: &Error) -> &'static str {
             "\nfix: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory, to start threads"
         }
         Some(1461) => "\nfix: raise max_prepared_stmt_count of the server",
-        Some(1049 | 1146) => ". The load's tables do not exist",
+        Some(1049 | 1146) => "; the load's tables do not exist",
         // A statement that writes is refused when it is prepared.
         Some(number) => hint_of_statement(number),
         None => "",

@@ -2,6 +2,7 @@
 
 use super::options::{OltpOptions, OptionsError};
 use super::statement::StatementKind;
+use scaleprof_vocabulary::WorkloadName;
 use scaleprof_wire::ExecuteTemplate;
 use std::fmt;
 use std::str::FromStr;
@@ -40,20 +41,25 @@ impl OltpWorkloadKind {
         RandomRanges,
     ];
 
+    /// The word for it in a bundle.
+    pub fn word(self) -> WorkloadName {
+        match self {
+            ReadWrite => WorkloadName::OltpReadWrite,
+            ReadOnly => WorkloadName::OltpReadOnly,
+            WriteOnly => WorkloadName::OltpWriteOnly,
+            PointSelect => WorkloadName::OltpPointSelect,
+            UpdateIndex => WorkloadName::OltpUpdateIndex,
+            UpdateNonIndex => WorkloadName::OltpUpdateNonIndex,
+            Insert => WorkloadName::OltpInsert,
+            Delete => WorkloadName::OltpDelete,
+            RandomPoints => WorkloadName::SelectRandomPoints,
+            RandomRanges => WorkloadName::SelectRandomRanges,
+        }
+    }
+
     /// sysbench's name for it.
     pub fn name(self) -> &'static str {
-        match self {
-            ReadWrite => "oltp_read_write",
-            ReadOnly => "oltp_read_only",
-            WriteOnly => "oltp_write_only",
-            PointSelect => "oltp_point_select",
-            UpdateIndex => "oltp_update_index",
-            UpdateNonIndex => "oltp_update_non_index",
-            Insert => "oltp_insert",
-            Delete => "oltp_delete",
-            RandomPoints => "select_random_points",
-            RandomRanges => "select_random_ranges",
-        }
+        self.word().name()
     }
 
     /// Whether it changes the tables, so that what one rung did is there in the next.

@@ -32,12 +32,10 @@ pub enum SchemaError {
 
 fn hint(error: &Error) -> &'static str {
     match error.number() {
-        Some(1044 | 1142 | 1227) => {
-            ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
-        }
+        Some(1044 | 1142 | 1227) => "\nfix: GRANT ALL ON scaleprof_load.* TO the account",
         Some(1290) => {
-            ". The message names the setting that forbids new tables\nfix: a replica gets them from its source: load the \
-             source first, without --drop-schema"
+            "; the message names the setting that forbids new tables\nfix: on a replica (read_only, \
+             super_read_only), create them on its source: run there without --drop-schema"
         }
         Some(1153) => "\nfix: raise the server's max_allowed_packet: SET GLOBAL max_allowed_packet = 1048576",
         Some(1114 | 1021) => "\nfix: free space on the server's disk, or use fewer --rows, --tables or --warehouses",

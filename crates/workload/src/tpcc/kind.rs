@@ -1,5 +1,6 @@
 //! The five kinds of transactions (clauses 2.4 to 2.8) and how each can end.
 
+use scaleprof_vocabulary::TpccTransaction;
 use std::fmt;
 
 /// A kind of transaction, in the order in which the specification has them.
@@ -24,15 +25,20 @@ impl TransactionKind {
         TransactionKind::StockLevel,
     ];
 
+    /// The word for it in a bundle.
+    pub fn word(self) -> TpccTransaction {
+        match self {
+            TransactionKind::NewOrder => TpccTransaction::NewOrder,
+            TransactionKind::Payment => TpccTransaction::Payment,
+            TransactionKind::OrderStatus => TpccTransaction::OrderStatus,
+            TransactionKind::Delivery => TpccTransaction::Delivery,
+            TransactionKind::StockLevel => TpccTransaction::StockLevel,
+        }
+    }
+
     /// Its name in options, tables and summaries.
     pub fn name(self) -> &'static str {
-        match self {
-            TransactionKind::NewOrder => "new_order",
-            TransactionKind::Payment => "payment",
-            TransactionKind::OrderStatus => "order_status",
-            TransactionKind::Delivery => "delivery",
-            TransactionKind::StockLevel => "stock_level",
-        }
+        self.word().name()
     }
 }
 
@@ -42,9 +48,8 @@ impl fmt::Display for TransactionKind {
     }
 }
 
-/// Name of the New-Orders that were rolled back because their user asked for an item that is not there
-/// (clause 2.4.1.4). They have a latency of their own: they are complete, but did not commit.
-pub const ROLLED_BACK: &str = "new_order_rolled_back";
+/// Name of the New-Orders that were rolled back as planned.
+pub const ROLLED_BACK: &str = TpccTransaction::NewOrderRolledBack.name();
 
 /// How a transaction ended, as a number for counting: that of its kind, and one more for planned rollbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

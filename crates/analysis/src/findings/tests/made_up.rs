@@ -268,7 +268,7 @@ pub(super) fn manifest() -> Manifest {
     let text = r#"{
         "schema": 2, "scaleprof": "0", "started_at": "", "ended_at": null, "state": "complete", "problem": null, "command": [],
         "server": {"product": "MySQL", "version": "5.6.14"},
-        "workload": {"name": "x", "distribution": "uniform", "protocol": "binary", "seed": 1, "loop_kind": "closed", "options": []},
+        "workload": {"name": "oltp_read_write", "distribution": "uniform", "protocol": "binary", "seed": 1, "loop_kind": "closed", "options": []},
         "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 0, "kernel": "", "architecture": "x86_64",
             "pause_nanoseconds": 24.0},
         "ladder": {"connections": [], "refined": [], "seconds": 1, "repeats": 1, "idle_connections": 0, "rate": null},

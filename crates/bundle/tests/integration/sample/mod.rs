@@ -24,14 +24,15 @@ pub fn manifest() -> Manifest {
             shares_cpus_with_client: Some(true),
         },
         workload: Workload {
-            name: "oltp_read_write".into(),
+            name: scaleprof_vocabulary::WorkloadName::OltpReadWrite,
+            imported_as: None,
             tables: Some(4),
             rows: Some(50_000),
             distribution: "uniform".into(),
             protocol: "binary".into(),
             isolation: None,
             seed: 1,
-            loop_kind: "closed".into(),
+            loop_kind: Some(scaleprof_vocabulary::LoopWord::Closed),
             options: vec![],
         },
         machine: Machine {

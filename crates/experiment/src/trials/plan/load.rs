@@ -138,10 +138,33 @@ pub(super) fn merged(
 }
 
 impl LoadText {
-    /// Leaves out what workloads of another kind than this one have.
-    pub fn fit_workload(&mut self) {
-        let family = Family::of(self.workload.as_deref());
-        self.only_keys_of(family);
+    /// Takes every key that is given. Where the workload is, keys of this text that only workloads of another kind have are dropped.
+    pub fn replace_with(&mut self, given: LoadText) {
+        if given.workload.is_some() {
+            self.workload = given.workload;
+            self.only_keys_of(Family::of(self.workload.as_deref()));
+        }
+        fn replace<T>(own: &mut Option<T>, given: Option<T>) {
+            *own = given.or(own.take());
+        }
+        replace(&mut self.tables, given.tables);
+        replace(&mut self.rows, given.rows);
+        replace(&mut self.distribution, given.distribution);
+        replace(&mut self.protocol, given.protocol);
+        self.options.extend(given.options);
+        replace(&mut self.setup, given.setup);
+        replace(&mut self.warehouses, given.warehouses);
+        replace(&mut self.mix, given.mix);
+        replace(&mut self.home_warehouse, given.home_warehouse);
+        replace(&mut self.think_times, given.think_times);
+        replace(&mut self.read_tables, given.read_tables);
+        replace(&mut self.isolation, given.isolation);
+        replace(&mut self.rate, given.rate);
+        replace(&mut self.arrivals, given.arrivals);
+        replace(&mut self.idle_connections, given.idle_connections);
+        replace(&mut self.seed, given.seed);
+        replace(&mut self.client_threads, given.client_threads);
+        replace(&mut self.transport, given.transport);
     }
 
     fn only_keys_of(&mut self, family: Family) {
@@ -252,7 +275,7 @@ fn loop_kind(text: &LoadText) -> Result<LoopKind, PlanError> {
         )),
         Some(rate) if rate.is_finite() && (0.001..=1e8).contains(&rate) => Ok(LoopKind::Open {
             rate,
-            arrivals: Arrivals::Poisson,
+            arrivals: word("load.arrivals", &text.arrivals)?.unwrap_or(Arrivals::Poisson),
         }),
         Some(rate) => Err(PlanError::key(
             "load.rate",

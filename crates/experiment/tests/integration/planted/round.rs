@@ -237,14 +237,15 @@ fn manifest(disease: &Disease, size: &Size) -> Manifest {
             shares_cpus_with_client: Some(true),
         },
         workload: Workload {
-            name: disease.program.to_owned(),
+            name: scaleprof_vocabulary::WorkloadName::Imported,
+            imported_as: Some(disease.program.to_owned()),
             tables: None,
             rows: None,
             distribution: "none".to_owned(),
             protocol: "none".to_owned(),
             isolation: None,
             seed: 1,
-            loop_kind: "closed".to_owned(),
+            loop_kind: Some(scaleprof_vocabulary::LoopWord::Closed),
             options: Vec::new(),
         },
         machine: Machine {

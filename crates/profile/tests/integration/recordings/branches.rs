@@ -164,8 +164,8 @@ fn jumps_of_the_kernel_are_told_and_those_from_nowhere_or_never_taken_are_counte
     assert_eq!(rows.len(), 1, "{rows:?}");
     assert_eq!((rows[0].1, rows[0].2.as_str()), (0x100, KERNEL));
     for words in [
-        "2 of its 4 jumps (perf record -b) lead from or to what is no file",
-        "1 of its 4 jumps",
+        "2 of its 4 branches (perf record -b) start or end outside of any file",
+        "1 of its 4 branches",
     ] {
         assert!(is_said(&found, words), "{words}: {:?}", found.warnings);
     }

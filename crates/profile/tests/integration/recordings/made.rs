@@ -110,7 +110,7 @@ fn of_a_whole_machine_the_database_server_is_taken() {
             .iter()
             .all(|(_, frame)| &*frame.module != "sysbench")
     );
-    let said = "4 of its 6 samples are of 2 other processes than the database server 8";
+    let said = "4 of its 6 samples, of 2 other processes than the database server 8, were skipped";
     assert!(
         server.warnings.iter().any(|warning| warning.contains(said)),
         "{:?}",
@@ -393,7 +393,7 @@ fn a_call_of_futex_names_no_lock_where_the_stack_waits_for_none() {
 fn the_same_waits_do_not_count_twice() {
     let found = switches(false);
     assert_eq!(found.span, Some(500..9_000));
-    let said = "its 1 sums of waits (perf record --off-cpu) were left out";
+    let said = "its 1 sums of waits (perf record --off-cpu) were skipped";
     assert!(
         found.warnings.iter().any(|warning| warning.starts_with(said)),
         "{:?}",

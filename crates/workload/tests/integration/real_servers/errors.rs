@@ -225,7 +225,7 @@ fn what_keeps_a_connection_from_opening_is_said_with_what_to_do() {
         let missing = plan(stage, oltp(OltpWorkloadKind::PointSelect, &options));
         let error = run(&missing).result.expect_err("no tables");
         assert!(
-            error.to_string().contains("1049") && error.to_string().contains("not there"),
+            error.to_string().contains("1049") && error.to_string().contains("do not exist"),
             "{error}"
         );
 
