@@ -16,16 +16,16 @@ pub(crate) fn compared(
     // The account that decides stands first; others have the same rungs.
     if let Some(account) = explained.first() {
         bases.entry(account.rungs[0]).or_default().push(match account.account {
-            ShareOf::CpuTime => "findings: where a transaction takes the least CPU time",
-            _ => "findings: where a transaction takes a connection least time",
+            ShareOf::CpuTime => "findings: least CPU time per transaction",
+            _ => "findings: least time per transaction",
         });
     }
     if let Some(verdict) = verdict.filter(|verdict| verdict.peak_connections != last) {
-        let peak = "verdict: the most throughput";
+        let peak = "verdict: highest throughput";
         bases.entry(verdict.peak_connections).or_default().push(peak);
     }
     if let Some(profile) = scaling.filter(|profile| profile.base_connections != last) {
-        let base = "lost threads: the most throughput for each connection";
+        let base = "lost threads: highest throughput per connection";
         bases.entry(profile.base_connections).or_default().push(base);
     }
     let words: Vec<String> = bases
@@ -86,15 +86,15 @@ mod tests {
         assert_eq!(
             compared(None, &[account(16)], Some(&profile(1))).as_deref(),
             Some(
-                "512 connections are compared with 1 (lost threads: the most throughput for each connection) and 16 (findings: \
-                 where a transaction takes the least CPU time)."
+                "512 connections are compared with 1 (lost threads: highest throughput per connection) and 16 (findings: \
+                 least CPU time per transaction)."
             )
         );
         assert_eq!(
             compared(None, &[account(4)], Some(&profile(4))).as_deref(),
             Some(
-                "512 connections are compared with 4 (findings: where a transaction takes the least CPU time; lost threads: the \
-                 most throughput for each connection)."
+                "512 connections are compared with 4 (findings: least CPU time per transaction; lost threads: highest \
+                 throughput per connection)."
             )
         );
         assert_eq!(compared(None, &[], Some(&profile(512))), None);

@@ -50,7 +50,7 @@ impl fmt::Display for Unsteady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsteady::TooShort { seconds } => {
-                write!(f, "too short to tell: {seconds} s measured, {SHORTEST} s are needed")
+                write!(f, "too short: {seconds} s measured, {SHORTEST} s required")
             }
             Unsteady::Trend { change } => {
                 write!(f, "trend: throughput moves by {:+.1} % over the window", change * 100.0)

@@ -101,23 +101,22 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
     if verdict.peak_connections == end {
         let before = &judged[judged.len() - 2].rung;
         let gain = verdict.peak_throughput.value / before.throughput.value.max(f64::MIN_POSITIVE) - 1.0;
-        let surely =
-            ratio(&last.rung.throughput, &before.throughput).is_none_or(|ratio| ratio.low.is_none_or(|low| low > 1.0));
-        if gain > 1.0 - BAND && !surely {
-            return format!(
-                "No peak found: {peak} at the last rung, {} above that at {}, is within noise. Measure more connections and longer windows.",
-                percent(gain),
-                before.connections
-            );
-        }
-        if gain > 1.0 - BAND {
-            return format!(
-                "Throughput still rises at the last rung: {peak}, {} above that at {}. Measure more connections to find the peak.",
-                percent(gain),
-                before.connections
-            );
-        }
-        return format!("Throughput levels off at {peak}, the last rung; no fall.");
+        let above = format!("{} above that at {}", percent(gain), before.connections);
+        let low = ratio(&last.rung.throughput, &before.throughput).and_then(|ratio| ratio.low);
+        let doubt = match low {
+            _ if gain <= 1.0 - BAND => return format!("Throughput levels off at {peak}, the last rung; no fall."),
+            Some(low) if low > 1.0 => {
+                return format!(
+                    "Throughput still rises at the last rung: {peak}, {above}. Measure more connections to find the \
+                     peak."
+                );
+            }
+            Some(_) => "is within noise",
+            None => "has no interval",
+        };
+        return format!(
+            "No peak found: {peak} at the last rung, {above}, {doubt}. Measure more connections and longer windows."
+        );
     }
     if kept >= BAND {
         return format!(
@@ -132,8 +131,9 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
             low * 100.0,
             percent(high)
         ),
+        None => "without an interval, noise is not excluded".to_owned(),
         // A single measurement knows nothing of how measurements differ.
-        _ => "one measurement of a rung does not exclude noise".to_owned(),
+        Some(_) => "one measurement of a rung does not exclude noise".to_owned(),
     };
     format!(
         "{} of the peak remains at {}; {why}. Peak: {peak}.",

@@ -291,8 +291,8 @@ pub(crate) struct AttachArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The report is made again from the tables of the bundle, so a newer scaleprof may see more. html without --output also \
-renews summary.json; other formats write nothing into the bundle.")]
+The report is made again from the tables of the bundle, so a newer scaleprof may see more. Format html \
+without --output also renews summary.json; other formats write nothing into the bundle.")]
 pub(crate) struct ReportArguments {
     /// Folder of a bundle or an experiment; an unfinished experiment shows its results so far
     pub(crate) bundle: PathBuf,

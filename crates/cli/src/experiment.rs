@@ -192,10 +192,7 @@ fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
         _ => {
             let known = READY.map(|(known, _)| known).join(", ");
             let text = std::fs::read_to_string(path).with_context(|| {
-                format!(
-                    "cannot read the plan {name}\nfix: name a file, or a ready experiment: \
-                                          {known}"
-                )
+                format!("cannot read the plan {name}\nfix: name a file, or a ready experiment: {known}")
             })?;
             let parent = std::path::absolute(path)?.parent().map(Path::to_path_buf);
             Ok(Written {

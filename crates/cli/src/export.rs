@@ -21,8 +21,7 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         arguments.output.as_deref() == Some(Path::new(STANDARD_OUTPUT)) && std::io::stdout().is_terminal();
     if to_terminal && arguments.format == ExportFormat::Pprof {
         bail!(
-            "pprof's format is not for a terminal\nfix: name a file with -o FILE, or redirect the output with | or \
-               >"
+            "pprof's format is not for a terminal\nfix: name a file with -o FILE, or redirect the output with | or >"
         );
     }
     if arguments.base_rung.is_some() && arguments.format != ExportFormat::FoldedDiff {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Builds are in $SCALEPROF_SERVERS, else for root in /var/cache/scaleprof/servers, else in scaleprof/servers in the user's cache. \
---server of every command takes the name of a build or a path; a path has precedence. More: docs/servers.md"
+Option --server takes the name of a build or a path; a path has precedence. More: docs/servers.md"
 )]
 pub(crate) struct ServersArguments {
     #[command(subcommand)]
@@ -52,8 +52,8 @@ Examples:
   scaleprof servers fetch ~/mysql-8.4.3-linux-glibc2.28-x86_64.tar.xz
   scaleprof servers fetch https://HOST/mariadb-11.4.5-linux-systemd-x86_64.tar.gz --sha256 DIGITS
 
-A build of the same name from the same source is kept. Downloads are verified: packages by signature and the keyring of the \
-distribution, Maven artifacts by the checksum of the repository, other files by a published checksum or --sha256. Nothing is \
+A build of the same name from the same source is kept. Downloads are verified: packages by signature, \
+Maven artifacts by the checksum of the repository, other files by a published checksum or --sha256. Nothing is \
 installed; apt and dpkg of the system are not used. Test suites and the embedded server are omitted. An interrupted download \
 continues where it stopped.")]
 pub(crate) struct FetchArguments {

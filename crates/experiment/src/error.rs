@@ -22,7 +22,7 @@ pub enum RunError {
     /// The server's disk is full: it stands still.
     #[error(
         "the server's disk is full ({free_mib} MiB free)\nfix: free space, or name a folder on another disk with \
-             --work-dir"
+         --work-dir"
     )]
     DiskFull {
         /// What is free.

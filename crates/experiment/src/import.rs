@@ -339,8 +339,8 @@ impl Import<'_> {
         if told.flat_has_callers {
             self.warn(
                 format!(
-                    "recording {number}: its --flat recording has call graphs too, so their effect on the load \
-                         is unknown"
+                    "recording {number}: its --flat recording has call graphs too, so their effect on the load is \
+                     unknown"
                 ),
                 progress,
             );

@@ -180,8 +180,8 @@ impl LeftOut {
         let mut words = self.unreadable.clone();
         if self.too_many > 0 {
             words.push(format!(
-                "{} functions with {:.1} % of the samples on CPUs were left out: a bundle keeps {MOST_FUNCTIONS} functions and \
-                 {MOST_INSTRUCTIONS} instructions",
+                "machine code of {} functions ({:.1} % of CPU samples) is not stored: a bundle keeps {MOST_FUNCTIONS} functions \
+                 and {MOST_INSTRUCTIONS} instructions",
                 self.too_many,
                 self.share * 100.0
             ));
@@ -216,8 +216,8 @@ mod tests {
         assert_eq!(
             left_out.words().as_deref(),
             Some(
-                "libz.so.1 is not mapped any more; 3 functions with 2.1 % of the samples on CPUs were left out: a bundle keeps 60 \
-                 functions and 20000 instructions"
+                "libz.so.1 is not mapped any more; machine code of 3 functions (2.1 % of CPU samples) is not stored: a \
+                 bundle keeps 60 functions and 20000 instructions"
             )
         );
     }

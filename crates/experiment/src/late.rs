@@ -53,8 +53,8 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
     (matter && late.median_ns > usual).then(|| {
         let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
         format!(
-            "{at} the server stalled at the end of a measurement: {} transactions were in flight, half over {:.0} ms (99th \
-             percentile in flight before: {:.1} ms); response times exclude them",
+            "{at} the server stalled after a measurement: {} transactions were in flight, half over {:.0} ms (99th \
+             percentile before: {:.1} ms). Response times exclude them",
             late.transactions,
             milliseconds(late.median_ns),
             milliseconds(usual)

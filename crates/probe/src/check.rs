@@ -126,9 +126,7 @@ fn perf_events_by(setting: &str, privileges: Privileges, tried: Result<(), Strin
             "a security module or a seccomp profile forbids perf_event_open: ausearch -m avc, and the container's profile, say which",
         ),
         (Some(level), Ok(())) if level <= 0 => CheckItem::ok(TOPIC, told),
-        (_, Ok(())) if is_privileged => {
-            CheckItem::ok(TOPIC, format!("{told}, which does not bind those with CAP_PERFMON"))
-        }
+        (_, Ok(())) if is_privileged => CheckItem::ok(TOPIC, format!("{told}; CAP_PERFMON overrides it")),
         _ => CheckItem::missing(
             TOPIC,
             format!("{told}: nothing of the whole machine can be counted"),

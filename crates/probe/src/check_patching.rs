@@ -27,7 +27,7 @@ fn item(cpu_model: Option<&str>, isolated: Option<String>) -> CheckItem {
         ),
         None => CheckItem::ok(
             TOPIC,
-            "no isolated CPUs (isolcpus, nohz_full), which a watch would interrupt too",
+            "no isolated CPUs (isolcpus, nohz_full) that a watch would interrupt",
         ),
     }
 }

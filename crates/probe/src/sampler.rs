@@ -115,7 +115,7 @@ impl Sampler {
         let text = |error: ProbeError| error.to_string();
         let switches = SwitchWatch::start(server_pid, &cpus).map_err(text);
         let cgroup = if options.leave_cgroup {
-            Err("they are counted in a cgroup of our own, and this server was left in its own".to_owned())
+            Err("counted only in a cgroup of scaleprof, and this server stays in its own".to_owned())
         } else {
             ServerCgroup::hold(server_pid).map_err(text)
         };

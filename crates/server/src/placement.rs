@@ -213,7 +213,7 @@ fn divide(topology: &Topology, usable: &CpuSet) -> (CpuSet, CpuSet, String) {
     let shared = |reason: String| (usable.clone(), usable.clone(), reason);
     if usable.len() < FEWEST_TO_DIVIDE {
         return shared(format!(
-            "server and client share all {} CPUs: fewer than {FEWEST_TO_DIVIDE} are not divided",
+            "server and client share all {} CPUs, so the client slows the server; {FEWEST_TO_DIVIDE} CPUs or more are divided",
             usable.len()
         ));
     }

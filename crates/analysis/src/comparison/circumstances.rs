@@ -53,7 +53,7 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     }
     compare! { ?
         "tables", Incomparable, workload.tables;
-        "rows a table", Incomparable, workload.rows;
+        "rows per table", Incomparable, workload.rows;
         "transactions offered per second", Incomparable, ladder.rate;
         "isolation level", Confounds, workload.isolation;
         "build-id", Intended, server.build_id;

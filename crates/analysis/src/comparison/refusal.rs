@@ -52,7 +52,7 @@ impl std::fmt::Display for Refusal {
                     let separator = if number == 0 { "" } else { ";" };
                     write!(f, "{separator} {} ({} and {})", one.what, known(&one.a), known(&one.b))?;
                 }
-                f.write_str("\nfix: use --any-workload to compare them")
+                f.write_str("\nfix: compare runs of one workload, or use --any-workload to compare different ones")
             }
             Refusal::NothingMeasured { a, b } => {
                 let who = match (a, b) {

@@ -201,7 +201,7 @@ impl Context<'_> {
         let workers: Vec<&str> = workers.into_iter().take(MOST_WORKERS).map(|(name, _)| name).collect();
         (of_all >= LEAST).then(|| {
             format!(
-                "the queues (sleep, wake, lock grants, deadlock search) take {:.1} \u{b5}s of CPU time per transaction at {} \
+                "queues (sleep, wake, grants, deadlock search) take {:.1} \u{b5}s of CPU time per transaction at {} \
                  connections, {:.1} \u{b5}s at {}, {} of all: {}",
                 sum(&after) * 1e6,
                 last.summary.connections,

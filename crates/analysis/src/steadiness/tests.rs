@@ -167,7 +167,7 @@ fn reasons_read_well() {
     ];
     let text: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    too short to tell: 5 s measured, 10 s are needed
+    too short: 5 s measured, 10 s required
     trend: throughput moves by -12.3 % over the window
     step: throughput jumps by +5.1 % at second 40
     oscillation: throughput swings by 21 % about every 7 s

@@ -595,7 +595,7 @@ fn what_is_not_alike_is_refused_or_named() {
 
     b.manifest.workload.rows = Some(1);
     let refused = compare(&a, &b, Choice::default()).expect_err("another load");
-    assert!(matches!(&refused, Refusal::Unlike(unlike) if unlike[0].what == "rows a table"));
+    assert!(matches!(&refused, Refusal::Unlike(unlike) if unlike[0].what == "rows per table"));
     assert!(refused.to_string().contains("--any-workload"), "{refused}");
     let forced = compare(
         &a,
@@ -606,7 +606,7 @@ fn what_is_not_alike_is_refused_or_named() {
         },
     )
     .expect("all the same");
-    assert!(forced.warnings[0].contains("rows a table"), "{:?}", forced.warnings);
+    assert!(forced.warnings[0].contains("rows per table"), "{:?}", forced.warnings);
 
     b.manifest.workload.rows = a.manifest.workload.rows;
     let wanted = compare(

@@ -120,6 +120,60 @@ fn faults(text: &str) -> Vec<String> {
     faults
 }
 
+/// What literals that are no messages hold: SQL, and programs for other interpreters.
+const CODE: [&str; 7] = [
+    "SELECT ",
+    "CREATE TABLE",
+    " INT ",
+    "UPDATE ",
+    "tracepoint:",
+    "#!/bin/sh",
+    "Dir::",
+];
+
+/// The sentences of a text: its lines, divided where a full stop is followed by a capital letter or a value.
+fn sentences(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.split("\\n").flat_map(str::lines) {
+        let mut sentence = String::new();
+        for part in line.split_inclusive(". ") {
+            let begins = |part: &str| part.starts_with(|first: char| first.is_ascii_uppercase() || first == '{');
+            if begins(part) && !sentence.is_empty() {
+                found.push(std::mem::take(&mut sentence));
+            }
+            sentence.push_str(part);
+        }
+        found.push(sentence);
+    }
+    found
+}
+
+#[test]
+fn no_sentence_of_a_message_is_longer_than_a_reader_can_hold() {
+    assert_eq!(
+        sentences("One. Two three. four\\nfive"),
+        ["One. ", "Two three. four", "five"]
+    );
+    let (mut count, mut problems) = (0, Vec::new());
+    for path in sources() {
+        let source = fs::read_to_string(&path).expect("a source file");
+        for Literal { text, .. } in literals(&source) {
+            if CODE.iter().any(|code| text.contains(code)) {
+                continue;
+            }
+            for sentence in sentences(&text) {
+                let words = sentence.split_whitespace().count();
+                count += usize::from(words > 3);
+                if words > MOST_WORDS {
+                    problems.push(format!("{}: {words} words: {sentence}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 1000, "{count} sentences were found");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
 #[test]
 fn an_error_is_one_sentence_with_the_fix_on_a_line_of_its_own() {
     assert_eq!(faults("cannot read {path}: {source}\\nfix: name another"), [""; 0]);

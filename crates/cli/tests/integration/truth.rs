@@ -138,7 +138,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
 
     let (text, _) = succeed(&mut annotate("ut_delay"));
     assert!(
-        text.contains("~ in a loop that waits") && text.contains("(skid)"),
+        text.contains("~ in a loop that waits") && text.contains("skid: a sample names"),
         "{text}"
     );
     let (list, _) = succeed(scaleprof().arg("annotate").arg(run));

@@ -94,10 +94,7 @@ impl ImportedCode {
         self.files.iter().find(is_it).ok_or_else(|| match module {
             scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
             module if build_id.is_none() => {
-                format!(
-                    "the recording has no build-id of {module}, so no file can be matched; annotate takes \
-                         --binary"
-                )
+                format!("the recording has no build-id of {module}, so no file can be matched; annotate takes --binary")
             }
             module => format!("{module} is not on this machine"),
         })

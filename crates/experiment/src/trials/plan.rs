@@ -217,9 +217,9 @@ impl Plan {
         let nodes = machine.nodes().len();
         (nodes < self.memory_nodes as usize).then(|| {
             format!(
-                "This machine has {nodes} memory node{}, and {} asks what becomes of {} or more: with one, all memory is equally \
-                 near to every CPU, and its variants are one and the same. It is a question for a machine with several sockets, or \
-                 with several memory nodes to a socket; `lscpu` and `numactl --hardware` show them.",
+                "This machine has {nodes} memory node{}, and {} compares {} or more. With one, all memory is equally \
+                 near to every CPU, so the variants are identical. Use a machine with several sockets or memory \
+                 nodes; `lscpu` and `numactl --hardware` show them.",
                 if nodes == 1 { "" } else { "s" },
                 self.name,
                 self.memory_nodes

@@ -21,28 +21,35 @@ fn modifiers_tell_whether_the_kernel_was_left_out() {
 
 #[test]
 fn lines_without_call_graphs_are_headers_however_far_names_are_indented() {
-    let text = "          mysqld  1234 [001] 12345.678901:     250000 cpu-clock:  55d0 main+0x1 (/usr/sbin/mysqld)\n\
-                      mysqld  1234 [001] 12345.688901:     250000 cpu-clock:  55d9 other+0x1 (/usr/sbin/mysqld)\n";
+    let text = "          mysqld  1234 [001] 12345.678901:     250000 cpu-clock:  55d0 main+0x1 \
+                (/usr/sbin/mysqld)\nmysqld  1234 [001] 12345.688901:     250000 cpu-clock:  55d9 other+0x1 \
+                (/usr/sbin/mysqld)\n";
     assert!(text.lines().all(is_header));
     assert!(!is_header("            55d0 main+0x1 (/usr/sbin/mysqld)"));
 }
 
-const TWO_THREADS: &str = "\
-# ========
+const TWO_THREADS: &str = "# ========
 # captured on    : Sat Nov 21 2026
-ib page cleaner  1234/1240 [001] 100.000000:     250000 cpu-clock:pppH: 
-\t    7f8c1234abcd pthread_mutex_lock+0x12 (/usr/lib/libc.so.6)
+ib page cleaner  1234/1240 [001] \
+                           100.000000:     250000 cpu-clock:pppH: 
+\t    7f8c1234abcd pthread_mutex_lock+0x12 \
+                           (/usr/lib/libc.so.6)
 \t    55d0 lock_guard (inlined)
-\t    55d1 flush+0x1 (/opt/my sql/mysqld (deleted))
+\t    55d1 flush+0x1 (/opt/my \
+                           sql/mysqld (deleted))
 \t    55d2 [unknown] (/opt/my sql/mysqld (deleted))
 
-connection  1234/1241 [000] 100.250000:     250000 cpu-clock:pppH: 
-\t    55d3 do_command(THD*)+0x7 (/opt/my sql/mysqld (deleted))
+connection  \
+                           1234/1241 [000] 100.250000:     250000 cpu-clock:pppH: 
+\t    55d3 do_command(THD*)+0x7 \
+                           (/opt/my sql/mysqld (deleted))
 
 connection  1234/1241 [000] 100.260000:     7 cycles: 
-\t    55d3 do_command(THD*)+0x7 (/opt/my sql/mysqld (deleted))
+\t \
+                              55d3 do_command(THD*)+0x7 (/opt/my sql/mysqld (deleted))
 
-other  99/99 [000] 100.500000:     250000 cpu-clock:pppH: 
+other  99/99 [000] \
+                           100.500000:     250000 cpu-clock:pppH: 
 \tffffffff81 __schedule+0x1 ([kernel.kallsyms])
 
 ";

@@ -108,7 +108,7 @@ pub(super) fn locks(summary: &Summary) -> Option<Section> {
         return None;
     }
     let mut out = format!(
-        "Futex wait time per transaction at {} connections, with the stacks of waiters and holders (innermost \
+        "Futex wait time per transaction at {} connections, with waiter stacks and, where known, holder stacks (innermost \
          function first):\n",
         rung.connections
     );
@@ -149,6 +149,9 @@ fn one_lock(lock: &LockSummary) -> String {
             lock.total_waits,
             indented(&lock.holder)
         ));
+    }
+    if !lock.waker.is_empty() {
+        stacks.push_str(&format!("woken in:\n{}", indented(&lock.waker)));
     }
     out.push('\n');
     out.push_str(&block(&stacks));

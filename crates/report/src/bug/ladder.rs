@@ -101,9 +101,9 @@ pub(super) fn states(summary: &Summary) -> Option<Section> {
             .chain([ledger.residual.map_or_else(|| UNKNOWN.to_owned(), percent)])
             .collect()
     }));
-    let legend = "cpu: running; spin: in a spin loop; runq: runnable without a CPU; lock: in a futex; io: waiting \
-                  for a disk; net: waiting for the client. The states add up to connections over throughput, N/X, \
-                  but for the residual.";
+    let legend = "cpu: running; spin: spinning; runq: runnable without a CPU; lock: in a futex; io: waiting for a \
+                  disk; net: waiting for the client. The states add up to connections over throughput, N/X, but for \
+                  the residual.";
     (!ledgers.is_empty()).then(|| {
         (
             "Where the connections' time goes, \u{b5}s per transaction",

@@ -247,8 +247,8 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
     out.push_str(&ratios(comparison));
     if let Some(table) = changes(&comparison.rungs) {
         out.push_str(
-            "\nChange of throughput by the iron law: CPUs in use, CPU/tx and the residual multiply to it; \
-                      clock, instructions and cycles per instruction to CPU/tx.\n\n",
+            "\nChange of throughput by the iron law: CPUs in use, CPU/tx and the residual multiply to it; clock, \
+             instructions and cycles per instruction to CPU/tx.\n\n",
         );
         out.push_str(&table);
     }

@@ -45,10 +45,8 @@ pub(super) fn tpmc(summary: &Summary) -> Option<String> {
         })
         .collect();
     let limit = match first.nominal_is_limit {
-        true => "The percentages are of 12.86 a warehouse, which its users cannot pass",
-        false => {
-            "The nominal 12.86 a warehouse is no limit here, as users do not type and read as long as the specification has it"
-        }
+        true => "Percentages are of 12.86 per warehouse, the most that its users can reach",
+        false => "The limit of 12.86 per warehouse does not apply without keying and think times",
     };
     Some(format!(
         "tpmC (New-Orders per minute, planned rollbacks included) by connections: {}. {limit}. tx/s counts all five \

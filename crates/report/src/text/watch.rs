@@ -190,7 +190,7 @@ fn trust(watch: &WatchSummary) -> String {
     };
     let agreement = watch.cpu_residual.map_or_else(String::new, |off| {
         format!(
-            " (off by {}, over the same seconds and without what interrupts and the host of a virtual machine took)",
+            " (residual {} over the same seconds, without interrupts and the hypervisor)",
             residual(off)
         )
     });

@@ -174,11 +174,10 @@ fn servers_with_others_beside_them_have_no_smaller_pool_than_those_alone() {
 #[test]
 fn a_variant_has_what_it_says_and_else_what_all_have() {
     let plan = plan_of(
-        "[load]\nworkload = \"oltp_update_index\"\nisolation = \"read-committed\"\n\
-             [server]\npath = \"mysql\"\nset = { x = 1, y = 2 }\n\
-             [[variant]]\nname = \"a\"\n\
-             [[variant]]\nname = \"b\"\npath = \"/opt/other\"\nset = { y = 3 }\nisolation = \"serializable\"\n\
-             wrapper = [\"numactl\", \"-i\", \"all\"]\nenvironment = { LD_PRELOAD = \"/x/jemalloc.so\" }\ncpus = \"0\"\n",
+        "[load]\nworkload = \"oltp_update_index\"\nisolation = \"read-committed\"\n[server]\npath = \"mysql\"\nset = \
+         { x = 1, y = 2 }\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\npath = \"/opt/other\"\nset = { y = \
+         3 }\nisolation = \"serializable\"\nwrapper = [\"numactl\", \"-i\", \"all\"]\nenvironment = { LD_PRELOAD = \
+         \"/x/jemalloc.so\" }\ncpus = \"0\"\n",
     );
     let plan = plan.unwrap();
     let of = |at: usize| match &plan.variants[at].server {
